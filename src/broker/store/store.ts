@@ -1,0 +1,191 @@
+/**
+ * What the replica asks of PostgreSQL, in its own words. Only this folder knows SQL.
+ *
+ * @module
+ */
+
+/** A tenant: a lowercase UUID. */
+export type TenantId = string;
+
+/** One message on its way into a partition. */
+export interface PushItem {
+  /** The queue; it is made with the defaults where it does not exist. */
+  readonly queue: string;
+  /** The partition; it is made where it does not exist. */
+  readonly partition: string;
+  /** Given before the first attempt, so that an attempt of unknown outcome can be repeated. */
+  readonly messageId: string;
+  /** The producer's name for the message, or one made for it. */
+  readonly transactionId: string;
+  /** The payload as the producer's own JSON text, kept to the byte. */
+  readonly payload: string;
+}
+
+/** What became of one {@linkcode PushItem}. */
+export interface PushOutcome {
+  /** `failed` says why in `error`. */
+  readonly status: "queued" | "duplicate" | "failed";
+  /** The id that was stored: for a duplicate, that of the first one. */
+  readonly messageId: string;
+  /** Why it failed. */
+  readonly error?: string;
+}
+
+/** A partition of a queue, by name. */
+export interface PartitionName {
+  /** The queue's name. */
+  readonly queue: string;
+  /** The partition's name. */
+  readonly partition: string;
+}
+
+/** What a push did. */
+export interface PushResult {
+  /** One for each item, in the order of the items. */
+  readonly outcomes: readonly PushOutcome[];
+  /** The distinct partitions that something was stored in. */
+  readonly touched: readonly PartitionName[];
+}
+
+/** What a pop asks for. */
+export interface PopQuery {
+  /** The queue; it is made with the defaults where it does not exist. */
+  readonly queue: string;
+  /** One partition alone; any where it is left out. */
+  readonly partition?: string;
+  /** At most this many messages. */
+  readonly batch: number;
+  /** Overrides the queue's lease time. */
+  readonly leaseSeconds?: number;
+  /** Completes the batch as it is given out (at most once). */
+  readonly autoAck: boolean;
+}
+
+/** One delivered message. */
+export interface PoppedMessage {
+  /** The id given at the push. */
+  readonly id: string;
+  /** The producer's name for it. */
+  readonly transactionId: string;
+  /** The producer's own JSON text. */
+  readonly payload: string;
+  /** When it was stored, by PostgreSQL's clock: RFC 3339 in UTC. */
+  readonly createdAt: string;
+}
+
+/** A batch of one partition, leased to one pop. */
+export interface PoppedBatch {
+  /** The partition's name. */
+  readonly partition: string;
+  /** The partition's id, by which it is acknowledged. */
+  readonly partitionId: string;
+  /** The lease; absent with `autoAck`. */
+  readonly leaseId?: string;
+  /** In number order, at least one. */
+  readonly messages: readonly PoppedMessage[];
+}
+
+/** What a pop found. */
+export interface PopResult {
+  /** The batch, or undefined where nothing could be taken. */
+  readonly batch: PoppedBatch | undefined;
+  /** Another partition that this pop could have taken from, for whoever waits next. */
+  readonly more: PartitionName | undefined;
+}
+
+/** What a consumer says of one message. */
+export interface Ack {
+  /** The message's transactionId. */
+  readonly transactionId: string;
+  /** The partition that it came from. */
+  readonly partitionId: string;
+  /** `completed`, or given back: `retry` free of charge, `failed` at the charge of one try. */
+  readonly status: "completed" | "retry" | "failed" | "dlq";
+  /** The consumer group; queue mode where it is left out. */
+  readonly consumerGroup?: string;
+  /** The lease that it claims to hold. */
+  readonly leaseId?: string;
+  /** What the consumer says went wrong. */
+  readonly error?: string;
+}
+
+/** What became of one {@linkcode Ack}. */
+export interface AckOutcome {
+  /** Whether it took effect, or had done so before. */
+  readonly success: boolean;
+  /** Why not. */
+  readonly error?: string;
+  /** The batch's lease ended with it. */
+  readonly leaseReleased: boolean;
+  /** The message was dead-lettered. */
+  readonly dlq: boolean;
+  /** It had been completed before; nothing moved. */
+  readonly noop: boolean;
+}
+
+/** What a call of acks did. */
+export interface AckResult {
+  /** One for each ack, in their order. */
+  readonly outcomes: readonly AckOutcome[];
+  /** Partitions that became free and still hold messages for the group: someone can be woken. */
+  readonly available: readonly PartitionName[];
+}
+
+/** A queue as configured. */
+export interface QueueSettings {
+  /** The queue's id. */
+  readonly queueId: string;
+  /** Its namespace, `""` where none was given. */
+  readonly namespace: string;
+  /** Its task, `""` where none was given. */
+  readonly task: string;
+  /** Every option with its value: the known ones, and others as they were given. */
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** What `/configure` asks for. What is left out keeps its value. */
+export interface ConfigureRequest {
+  /** The queue's name. */
+  readonly queue: string;
+  /** Its namespace. */
+  readonly namespace?: string;
+  /** Its task. */
+  readonly task?: string;
+  /** Options to change. */
+  readonly options?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * The queues in PostgreSQL. Every call rejects with {@linkcode StoreUnavailableError} where
+ * PostgreSQL cannot be reached or does not answer in time; the caller decides what that means.
+ */
+export interface Store {
+  /** Makes a queue or changes its options. */
+  configure(tenant: TenantId, request: ConfigureRequest): Promise<QueueSettings>;
+  /** Stores messages, in their order within each partition, in one transaction. */
+  push(tenant: TenantId, items: readonly PushItem[]): Promise<PushResult>;
+  /** Claims a batch for one pop. */
+  pop(tenant: TenantId, query: PopQuery): Promise<PopResult>;
+  /** Acknowledges or gives back, in one transaction. */
+  ack(tenant: TenantId, acks: readonly Ack[]): Promise<AckResult>;
+  /**
+   * Gives a claimed batch back free of charge, where its reply could not be delivered. Resolves to
+   * the partition if that made it available.
+   */
+  giveBack(tenant: TenantId, leaseId: string): Promise<PartitionName | undefined>;
+  /** Resolves to the server's version, where PostgreSQL answers. */
+  health(): Promise<string>;
+  /** Makes or migrates the schema, under an advisory lock. */
+  migrate(): Promise<void>;
+  /** Closes the pool; calls under way get a moment to finish. */
+  close(): Promise<void>;
+}
+
+/**
+ * PostgreSQL was unreachable, gave no answer in time, is read-only, or left the outcome of a commit
+ * unknown. `cause` holds what it said.
+ */
+export class StoreUnavailableError extends Error {
+  /** The name by which a log shows it. */
+  override readonly name = "StoreUnavailableError";
+}
