@@ -1,0 +1,165 @@
+/**
+ * Messages as frames, written into one buffer that is used again.
+ *
+ * @module
+ */
+
+import { BATCH_FRAME_BYTES_MAX, BATCH_FRAMING_BYTES, batchText, groupByBytes } from "./batch.ts";
+import { checkNonEmpty, checkString, show } from "./check.ts";
+import {
+  encodeFrame,
+  FRAME_HEADER_BYTES,
+  FRAME_LENGTH_MAX,
+  FRAME_TYPE,
+  writeFrameHeader,
+} from "./frame.ts";
+import { isObject, quote } from "./json.ts";
+import type { OutgoingDirtyHint, OutgoingHint, OutgoingMessage } from "./messages.ts";
+import { DEFAULT_TENANT, parseTenant } from "./tenant.ts";
+
+const UTF8 = new TextEncoder();
+
+/**
+ * Encodes messages into frames. It writes into one buffer of its own, so a frame is valid only
+ * during the call of `emit` that gives it, and `emit` must not call the writer.
+ *
+ * @example
+ * ```ts
+ * import { FrameWriter } from "@queen/mesh";
+ * import assert from "node:assert/strict";
+ *
+ * const frames: Uint8Array[] = [];
+ * const message = { type: "message_available", items: [{ queue: "orders" }] } as const;
+ * const count = new FrameWriter().encode(message, (frame) => frames.push(frame.slice()));
+ * assert.equal(count, 1);
+ * assert.equal(
+ *   new TextDecoder().decode(frames[0]?.subarray(5)),
+ *   '{"queue":"orders","partition":"","tenant":"00000000-0000-0000-0000-000000000001"}',
+ * );
+ * ```
+ */
+export class FrameWriter {
+  readonly #scratch = new Uint8Array(BATCH_FRAME_BYTES_MAX);
+  readonly #body = this.#scratch.subarray(FRAME_HEADER_BYTES);
+
+  /**
+   * Encodes one message. Items that fit into 1 MiB share a frame, so a large batch gives several
+   * (FRM-12); an item that is larger by itself gets a frame of its own, up to 16 MiB. A frame of one
+   * available partition has type 1, one of several has type 2.
+   *
+   * @param message What to say. A batch without items gives no frame.
+   * @param emit Called with each complete frame in turn.
+   * @returns How many frames there were.
+   * @throws {TypeError} Where a field has the wrong type, a tenant is no UUID, or the queue of a hint
+   * is empty. Nothing has been emitted then.
+   * @throws {RangeError} Where one item alone exceeds 16 MiB. Nothing has been emitted then.
+   */
+  encode(message: OutgoingMessage, emit: (frame: Uint8Array) => void): number {
+    switch (message.type) {
+      case "message_available":
+        return this.#messageAvailable(hintTexts(message.items, hintText), emit);
+      case "hotlist_dirty":
+        return this.#hotlistDirty(hintTexts(message.items, dirtyHintText), emit);
+      case "queue_config_set":
+        return this.#write(FRAME_TYPE.QUEUE_CONFIG_SET, configText(message), emit);
+      case "queue_config_delete":
+        return this.#write(FRAME_TYPE.QUEUE_CONFIG_DELETE, configText(message), emit);
+      case "maintenance_mode":
+        return this.#write(FRAME_TYPE.MAINTENANCE_MODE_SET, modeText(message), emit);
+      case "pop_maintenance_mode":
+        return this.#write(FRAME_TYPE.POP_MAINTENANCE_MODE_SET, modeText(message), emit);
+      default:
+        throw new TypeError(
+          `type must name a message, got ${show((message as { type: unknown }).type)}`,
+        );
+    }
+  }
+
+  /**
+   * Encodes the sign of life that keeps this node alive in its peers' eyes (SND-5).
+   *
+   * @param serverId The sender's id, not empty.
+   * @param emit Called with the complete frame.
+   * @returns 1, the count of frames.
+   * @throws {TypeError} Where the id is empty or not a string.
+   * @throws {RangeError} Where the frame would exceed 16 MiB.
+   */
+  heartbeat(serverId: string, emit: (frame: Uint8Array) => void): number {
+    const text = `{"server_id":${quote(checkNonEmpty("serverId", serverId))}}`;
+    return this.#write(FRAME_TYPE.HEARTBEAT, text, emit);
+  }
+
+  /** Several partitions share a frame of type 2; a single one has its own type. */
+  #messageAvailable(texts: readonly string[], emit: Emit): number {
+    const groups = groupByBytes(texts, FRAME_LENGTH_MAX - 1);
+    for (const group of groups) {
+      const [only = ""] = group;
+      if (group.length === 1) this.#write(FRAME_TYPE.MESSAGE_AVAILABLE, only, emit);
+      else this.#write(FRAME_TYPE.MESSAGE_AVAILABLE_BATCH, batchText(group), emit);
+    }
+    return groups.length;
+  }
+
+  #hotlistDirty(texts: readonly string[], emit: Emit): number {
+    const groups = groupByBytes(texts, FRAME_LENGTH_MAX - 1 - BATCH_FRAMING_BYTES);
+    for (const group of groups) this.#write(FRAME_TYPE.HOTLIST_DIRTY_BATCH, batchText(group), emit);
+    return groups.length;
+  }
+
+  #write(type: number, text: string, emit: Emit): number {
+    const { read, written } = UTF8.encodeInto(text, this.#body);
+    if (read < text.length) {
+      // Too large for the buffer, which a single item rarely is: not worth a larger one.
+      emit(encodeFrame(type, text));
+      return 1;
+    }
+    writeFrameHeader(this.#scratch, { type, payloadBytes: written });
+    emit(this.#scratch.subarray(0, FRAME_HEADER_BYTES + written));
+    return 1;
+  }
+}
+
+type Emit = (frame: Uint8Array) => void;
+
+/** Every item as JSON text, so that all are known to be sound before one is emitted. */
+function hintTexts<Hint>(items: readonly Hint[], toText: (hint: Hint) => string): string[] {
+  if (!Array.isArray(items)) throw new TypeError(`items must be an array, got ${show(items)}`);
+  return items.map(toText);
+}
+
+function hintText(hint: OutgoingHint): string {
+  return `{${hintFields(hint)}}`;
+}
+
+function dirtyHintText(hint: OutgoingDirtyHint): string {
+  const fields = hintFields(hint);
+  const group = checkString("group", hint.group ?? "");
+  return group === "" ? `{${fields}}` : `{${fields},"group":${quote(group)}}`;
+}
+
+function hintFields(hint: OutgoingHint): string {
+  if (!isObject(hint)) throw new TypeError(`An item must be an object, got ${show(hint)}`);
+  const queue = quote(checkNonEmpty("queue", hint.queue));
+  const partition = quote(checkString("partition", hint.partition ?? ""));
+  return `"queue":${queue},"partition":${partition},"tenant":"${tenantToSend(hint.tenant)}"`;
+}
+
+function configText({ queue, tenant }: { queue: string; tenant?: string | undefined }): string {
+  return `{"queue":${quote(checkString("queue", queue))},"tenant":"${tenantToSend(tenant)}"}`;
+}
+
+function modeText({ enabled }: { enabled: boolean }): string {
+  if (typeof enabled !== "boolean") {
+    throw new TypeError(`enabled must be a boolean, got ${show(enabled)}`);
+  }
+  return `{"enabled":${enabled}}`;
+}
+
+function tenantToSend(tenant: string | undefined): string {
+  if (tenant === undefined) return DEFAULT_TENANT;
+  const parsed = parseTenant(tenant);
+  if (parsed === undefined) {
+    throw new TypeError(`tenant must be an 8-4-4-4-12 hex UUID, got ${show(tenant)}`);
+  }
+  return parsed;
+}
