@@ -13,7 +13,7 @@ export const BATCH_FRAME_BYTES_MAX = 1_048_576;
 export const BATCH_FRAMING_BYTES: number = '{"items":[]}'.length;
 
 /** The most bytes that one UTF-16 code unit takes in UTF-8. */
-const UNIT_BYTES_MAX = 3;
+export const UNIT_BYTES_MAX = 3;
 
 /** The payload of a batch of items that are JSON text. */
 export function batchText(texts: readonly string[]): string {
@@ -23,13 +23,8 @@ export function batchText(texts: readonly string[]): string {
 /**
  * Parts the items of a batch, as JSON text, into groups whose frames stay within
  * {@linkcode BATCH_FRAME_BYTES_MAX}, in order. An item that exceeds it alone gets a group of its own.
- *
- * @throws {RangeError} Where an item has more than `itemBytesMax` bytes.
  */
-export function groupByBytes(
-  texts: readonly string[],
-  itemBytesMax: number,
-): (readonly string[])[] {
+export function groupByBytes(texts: readonly string[]): (readonly string[])[] {
   if (texts.length === 0) return [];
   const room = BATCH_FRAME_BYTES_MAX - FRAME_HEADER_BYTES - BATCH_FRAMING_BYTES;
   let units = 0;
@@ -41,11 +36,6 @@ export function groupByBytes(
   let bytes = 0;
   for (const [index, text] of texts.entries()) {
     const itemBytes = utf8Bytes(text);
-    if (itemBytes > itemBytesMax) {
-      throw new RangeError(
-        `An item must have at most ${itemBytesMax} bytes as JSON, got ${itemBytes}: shorten its names`,
-      );
-    }
     if (index > first && bytes + itemBytes > room) {
       groups.push(texts.slice(first, index));
       first = index;
@@ -58,7 +48,7 @@ export function groupByBytes(
 }
 
 /** The bytes of JSON text in UTF-8. It holds no lone surrogate. */
-function utf8Bytes(text: string): number {
+export function utf8Bytes(text: string): number {
   let bytes = text.length;
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);

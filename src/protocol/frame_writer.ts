@@ -4,18 +4,11 @@
  * @module
  */
 
-import { BATCH_FRAME_BYTES_MAX, BATCH_FRAMING_BYTES, batchText, groupByBytes } from "./batch.ts";
-import { checkNonEmpty, checkString, show } from "./check.ts";
-import {
-  encodeFrame,
-  FRAME_HEADER_BYTES,
-  FRAME_LENGTH_MAX,
-  FRAME_TYPE,
-  writeFrameHeader,
-} from "./frame.ts";
-import { isObject, quote } from "./json.ts";
-import type { OutgoingDirtyHint, OutgoingHint, OutgoingMessage } from "./messages.ts";
-import { DEFAULT_TENANT, parseTenant } from "./tenant.ts";
+import { BATCH_FRAME_BYTES_MAX, batchText, groupByBytes } from "./batch.ts";
+import { show } from "./check.ts";
+import { encodeFrame, FRAME_HEADER_BYTES, FRAME_TYPE, writeFrameHeader } from "./frame.ts";
+import { configText, dirtyHintText, heartbeatText, hintText, modeText } from "./message_text.ts";
+import type { OutgoingMessage } from "./messages.ts";
 
 const UTF8 = new TextEncoder();
 
@@ -57,9 +50,9 @@ export class FrameWriter {
   encode(message: OutgoingMessage, emit: (frame: Uint8Array) => void): number {
     switch (message.type) {
       case "message_available":
-        return this.#messageAvailable(hintTexts(message.items, hintText), emit);
+        return this.writeHints(toTexts(message.items, hintText), emit);
       case "hotlist_dirty":
-        return this.#hotlistDirty(hintTexts(message.items, dirtyHintText), emit);
+        return this.#writeDirtyHints(toTexts(message.items, dirtyHintText), emit);
       case "queue_config_set":
         return this.#write(FRAME_TYPE.QUEUE_CONFIG_SET, configText(message), emit);
       case "queue_config_delete":
@@ -85,13 +78,19 @@ export class FrameWriter {
    * @throws {RangeError} Where the frame would exceed 16 MiB.
    */
   heartbeat(serverId: string, emit: (frame: Uint8Array) => void): number {
-    const text = `{"server_id":${quote(checkNonEmpty("serverId", serverId))}}`;
-    return this.#write(FRAME_TYPE.HEARTBEAT, text, emit);
+    return this.#write(FRAME_TYPE.HEARTBEAT, heartbeatText(serverId), emit);
   }
 
-  /** Several partitions share a frame of type 2; a single one has its own type. */
-  #messageAvailable(texts: readonly string[], emit: Emit): number {
-    const groups = groupByBytes(texts, FRAME_LENGTH_MAX - 1);
+  /**
+   * Encodes available partitions that {@linkcode hintText} has made into text before, so that they
+   * can be gathered and compared. Frames are made as {@linkcode FrameWriter.encode | encode} does.
+   *
+   * @param texts Texts made by {@linkcode hintText}, and no others: they are not looked into.
+   * @param emit Called with each complete frame in turn.
+   * @returns How many frames there were.
+   */
+  writeHints(texts: Iterable<string>, emit: (frame: Uint8Array) => void): number {
+    const groups = groupByBytes([...texts]);
     for (const group of groups) {
       const [only = ""] = group;
       if (group.length === 1) this.#write(FRAME_TYPE.MESSAGE_AVAILABLE, only, emit);
@@ -100,8 +99,8 @@ export class FrameWriter {
     return groups.length;
   }
 
-  #hotlistDirty(texts: readonly string[], emit: Emit): number {
-    const groups = groupByBytes(texts, FRAME_LENGTH_MAX - 1 - BATCH_FRAMING_BYTES);
+  #writeDirtyHints(texts: readonly string[], emit: Emit): number {
+    const groups = groupByBytes(texts);
     for (const group of groups) this.#write(FRAME_TYPE.HOTLIST_DIRTY_BATCH, batchText(group), emit);
     return groups.length;
   }
@@ -122,44 +121,7 @@ export class FrameWriter {
 type Emit = (frame: Uint8Array) => void;
 
 /** Every item as JSON text, so that all are known to be sound before one is emitted. */
-function hintTexts<Hint>(items: readonly Hint[], toText: (hint: Hint) => string): string[] {
+function toTexts<Hint>(items: readonly Hint[], toText: (hint: Hint) => string): string[] {
   if (!Array.isArray(items)) throw new TypeError(`items must be an array, got ${show(items)}`);
   return items.map(toText);
-}
-
-function hintText(hint: OutgoingHint): string {
-  return `{${hintFields(hint)}}`;
-}
-
-function dirtyHintText(hint: OutgoingDirtyHint): string {
-  const fields = hintFields(hint);
-  const group = checkString("group", hint.group ?? "");
-  return group === "" ? `{${fields}}` : `{${fields},"group":${quote(group)}}`;
-}
-
-function hintFields(hint: OutgoingHint): string {
-  if (!isObject(hint)) throw new TypeError(`An item must be an object, got ${show(hint)}`);
-  const queue = quote(checkNonEmpty("queue", hint.queue));
-  const partition = quote(checkString("partition", hint.partition ?? ""));
-  return `"queue":${queue},"partition":${partition},"tenant":"${tenantToSend(hint.tenant)}"`;
-}
-
-function configText({ queue, tenant }: { queue: string; tenant?: string | undefined }): string {
-  return `{"queue":${quote(checkString("queue", queue))},"tenant":"${tenantToSend(tenant)}"}`;
-}
-
-function modeText({ enabled }: { enabled: boolean }): string {
-  if (typeof enabled !== "boolean") {
-    throw new TypeError(`enabled must be a boolean, got ${show(enabled)}`);
-  }
-  return `{"enabled":${enabled}}`;
-}
-
-function tenantToSend(tenant: string | undefined): string {
-  if (tenant === undefined) return DEFAULT_TENANT;
-  const parsed = parseTenant(tenant);
-  if (parsed === undefined) {
-    throw new TypeError(`tenant must be an 8-4-4-4-12 hex UUID, got ${show(tenant)}`);
-  }
-  return parsed;
 }

@@ -9,6 +9,7 @@ import { isObject, type JsonObject, parseObject } from "./json.ts";
 import { parseTenant } from "./tenant.ts";
 
 export { FrameWriter } from "./frame_writer.ts";
+export { hintText } from "./message_text.ts";
 
 /** A partition that messages wait in. */
 export interface QueueHint {
