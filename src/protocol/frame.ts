@@ -50,6 +50,8 @@ export class FrameError extends Error {
   readonly length: number;
 
   /**
+   * Says which rule the stream broke.
+   *
    * @param length The length that was announced.
    * @param lengthMax The largest length allowed.
    */
@@ -103,7 +105,11 @@ export class FrameDecoder {
   /** Where the bytes held end. */
   #end = 0;
 
-  /** @throws {RangeError} Where an option is out of its bounds. */
+  /**
+   * Holds nothing yet.
+   *
+   * @throws {RangeError} Where an option is out of its bounds.
+   */
   constructor(options: FrameDecoderOptions = {}) {
     const { lengthMax = FRAME_LENGTH_MAX, chunkBytes = CHUNK_BYTES } = options;
     if (!Number.isInteger(chunkBytes) || chunkBytes < FRAME_HEADER_BYTES) {

@@ -119,10 +119,9 @@ Deno.test("what is left out is the empty partition, the default tenant and every
 
 Deno.test("a tenant is sent in lowercase", () => {
   const tenant = "AABBCCDD-1122-3344-5566-778899AABBCC";
-  const { messages } = send({ type: "queue_config_delete", queue: "q", tenant });
-  assert.deepEqual(messages, [
-    { type: "queue_config_delete", queue: "q", tenant: tenant.toLowerCase() },
-  ]);
+  const { frames } = send({ type: "queue_config_delete", queue: "q", tenant });
+  const payload = JSON.parse(new TextDecoder().decode(frames[0]?.payload));
+  assert.deepEqual(payload, { queue: "q", tenant: tenant.toLowerCase() });
 });
 
 Deno.test("one partition goes as type 1, several as type 2, dirty ones always as type 5", () => {
