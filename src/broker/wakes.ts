@@ -1,0 +1,47 @@
+import type { OutgoingMessage } from "../protocol/messages.ts";
+import type { PartitionName, TenantId } from "./store/store.ts";
+import type { Waker } from "./waker.ts";
+
+/** What {@linkcode Wakes} are made of. */
+export interface WakesOptions {
+  /** The pops that wait here. */
+  readonly waker: Waker;
+  /** Tells every peer; never waits. */
+  readonly broadcast: (message: OutgoingMessage) => void;
+}
+
+/**
+ * Says that there is something to take, after the commit that put it there returned: to the pops that
+ * wait here first, then to the peers (WAK-1).
+ */
+export class Wakes {
+  readonly #waker: Waker;
+  readonly #broadcast: (message: OutgoingMessage) => void;
+
+  /** Puts the two together. */
+  constructor({ waker, broadcast }: WakesOptions) {
+    this.#waker = waker;
+    this.#broadcast = broadcast;
+  }
+
+  /**
+   * Announces partitions, in one frame for all of them. None at all wakes nobody.
+   *
+   * @param group The only group that can take from them; every group where it is left out. Frames do
+   * not say it.
+   */
+  announce(
+    tenant: TenantId,
+    partitions: readonly PartitionName[],
+    { group }: { readonly group?: string } = {},
+  ): void {
+    if (partitions.length === 0) return;
+    for (const { queue, partition } of partitions) {
+      this.#waker.wake({ tenant, queue, partition, group });
+    }
+    this.#broadcast({
+      type: "message_available",
+      items: partitions.map(({ queue, partition }) => ({ queue, partition, tenant })),
+    });
+  }
+}
