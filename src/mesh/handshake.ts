@@ -8,6 +8,9 @@ const OWN_NONCE_MS_MAX = 10_000;
 /** How many accepted nonces are remembered, the oldest forgotten first. */
 const NONCES_MAX = 16_384;
 
+/** A peer's nonce has 32 characters; one longer than this is not remembered and so not let in. */
+const NONCE_LENGTH_MAX = 256;
+
 /** What a {@linkcode Handshake} found out about a first frame. */
 export type HandshakeVerdict =
   /** A peer. */
@@ -55,7 +58,11 @@ export class Handshake {
     if (nonce === undefined) return { kind: "accepted", serverId };
     const peer = this.#ownPeer(nonce);
     if (peer !== undefined) return { kind: "self", peer };
-    if (this.#mac !== undefined && !this.#remember(nonce)) {
+    if (this.#mac === undefined) return { kind: "accepted", serverId };
+    if (nonce.length > NONCE_LENGTH_MAX) {
+      return { kind: "refused", reason: `a nonce of ${nonce.length} characters` };
+    }
+    if (!this.#remember(nonce)) {
       return { kind: "refused", reason: "the nonce was accepted before: a replay" };
     }
     return { kind: "accepted", serverId };
