@@ -30,7 +30,8 @@ export interface HandshakeOptions {
 
 /**
  * Judges the first frame of each accepted connection, and remembers nonces: its own, to know itself,
- * and, with a secret, those that it has accepted, so that a captured HELLO is not let in twice.
+ * and, with a secret, those that it has accepted and its own as well, so that a captured HELLO is not
+ * let in twice and not let in by the node that said it.
  */
 export class Handshake {
   readonly #mac: Mac | undefined;
@@ -47,6 +48,8 @@ export class Handshake {
 
   /** This node is about to say HELLO with `nonce` to the peer of that number. */
   noteOwn(peer: number, nonce: string): void {
+    // Whoever says it to this node later on has captured it.
+    if (this.#mac !== undefined) this.#remember(nonce);
     this.#own.set(peer, { nonce, ms: this.#clock.now() });
   }
 
@@ -63,7 +66,7 @@ export class Handshake {
       return { kind: "refused", reason: `a nonce of ${nonce.length} characters` };
     }
     if (!this.#remember(nonce)) {
-      return { kind: "refused", reason: "the nonce was accepted before: a replay" };
+      return { kind: "refused", reason: "the nonce was accepted or said before: a replay" };
     }
     return { kind: "accepted", serverId };
   }

@@ -25,11 +25,22 @@ Deno.test("an own nonce is known as this node's own, by the peer that it was mea
   assert.deepEqual(await own.judge(await helloFrame(nonceOf(2))), { kind: "self", peer: 1 });
 });
 
-Deno.test("an own nonce that comes back late is a captured one, not this node", async () => {
+Deno.test("an own nonce that comes back late is a captured one: it is refused", async () => {
   const { handshake: own, clock } = handshake();
   own.noteOwn(0, nonceOf(1));
+  own.noteOwn(1, nonceOf(2));
+  // A newer one for the same peer.
+  own.noteOwn(0, nonceOf(3));
+  assert.equal((await own.judge(await helloFrame(nonceOf(1)))).kind, "refused");
   await clock.advance(10_001);
-  assert.equal((await own.judge(await helloFrame(nonceOf(1)))).kind, "accepted");
+  assert.equal((await own.judge(await helloFrame(nonceOf(2)))).kind, "refused");
+});
+
+Deno.test("in open mode a late own nonce proves nothing", async () => {
+  const { handshake: own, clock } = handshake("");
+  own.noteOwn(0, nonceOf(1));
+  await clock.advance(10_001);
+  assert.equal((await own.judge(await helloFrame(nonceOf(1), ""))).kind, "accepted");
 });
 
 Deno.test("an own nonce with a wrong mac is refused like any other", async () => {

@@ -2,7 +2,7 @@ import { createMac, type Mac } from "../protocol/hello.ts";
 import { FrameDecoder } from "../protocol/frame.ts";
 import { FrameWriter, type Message, type OutgoingMessage } from "../protocol/messages.ts";
 import { Backoff } from "./backoff.ts";
-import type { MeshConfig } from "./config.ts";
+import { completeMeshConfig, type MeshConfig, type MeshSettings } from "./config.ts";
 import { Handshake } from "./handshake.ts";
 import { HintBatch } from "./hint_batch.ts";
 import { Inbound } from "./inbound.ts";
@@ -16,8 +16,8 @@ import { collectStats, type MeshStats } from "./stats.ts";
 export interface MeshOptions {
   /** The runtime: `denoRuntime()`, `nodeRuntime()`, or one of your own. */
   readonly runtime: Runtime;
-  /** How the node is set up. */
-  readonly config: MeshConfig;
+  /** How the node is set up; what is left out has its default. */
+  readonly config: MeshSettings;
   /**
    * Applies a message that a peer sent; `from` is the server id that it announced. Called once for
    * each frame, in the order in which the peer sent them. It should return soon; what it throws is
@@ -60,13 +60,12 @@ const SILENT: Logger = { info() {}, warn() {}, error() {} };
  *
  * @example A node that prints what it hears
  * ```ts no-assert
- * import { Mesh, MESH_DEFAULTS } from "@queen/mesh";
+ * import { Mesh } from "@queen/mesh";
  * import { denoRuntime } from "@queen/mesh/deno";
  *
  * const mesh = new Mesh({
  *   runtime: denoRuntime(),
  *   config: {
- *     ...MESH_DEFAULTS,
  *     serverId: "a",
  *     port: 0,
  *     peers: [{ host: "localhost", port: 6633 }],
@@ -90,11 +89,16 @@ export class Mesh implements AsyncDisposable {
   #starting: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
-  /** Puts the node together; it does nothing before {@linkcode Mesh.start | start}. */
+  /**
+   * Puts the node together; it does nothing before {@linkcode Mesh.start | start}.
+   *
+   * @throws {TypeError} Where the server id is empty or not a string.
+   * @throws {RangeError} Where a number of the configuration is out of its bounds.
+   */
   constructor(options: MeshOptions, parts: Partial<MeshParts> = {}) {
-    const { runtime, config, logger = SILENT } = options;
+    const { runtime, logger = SILENT } = options;
+    const config = completeMeshConfig(options.config);
     const make = { ...PARTS, ...parts };
-    if (config.serverId === "") throw new TypeError("serverId must not be empty");
     this.#config = config;
     this.#enabled = config.enabled && config.peers.length > 0;
     const mac = (options.createMac ?? createMac)(config.secret);
@@ -131,7 +135,7 @@ export class Mesh implements AsyncDisposable {
       liveness: this.#liveness,
       createDecoder: make.createDecoder,
       onMessage: options.onMessage,
-      onSelf: (peer) => this.#peers[peer]?.markSelf(),
+      onSelf: (peer) => this.#peers[peer]?.meetSelf(),
     });
     this.#hints = new HintBatch((items, calls) => this.#sendHints(items, calls));
   }
@@ -157,9 +161,9 @@ export class Mesh implements AsyncDisposable {
    * `message_available` hints that are asked for in one turn of the event loop leave as one frame,
    * identical ones once.
    *
-   * @throws {TypeError} where a name is no string, or empty where the type needs one, or a tenant is
+   * @throws {TypeError} Where a name is no string, or empty where the type needs one, or a tenant is
    * no UUID.
-   * @throws {RangeError} where a single item does not fit into a frame.
+   * @throws {RangeError} Where a single item does not fit into a frame.
    */
   broadcast(message: OutgoingMessage): void {
     if (!this.#enabled) return;

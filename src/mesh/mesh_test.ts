@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { FRAME_TYPE } from "../protocol/frame.ts";
 import { DEFAULT_TENANT } from "../protocol/tenant.ts";
-import { RawListener } from "../simulation/raw_peer.ts";
+import { RawListener, RawPeer } from "../simulation/raw_peer.ts";
 import { framesIn, payloadOf, TestMesh } from "../testing/test_mesh.ts";
 
 const ALL = ["a", "b", "c"];
@@ -182,6 +182,24 @@ Deno.test("a node looks at itself again every minute, since names move", async (
   await mesh.pass(10);
   const types = framesIn(listener.peers[0]!.received).map((frame) => frame.type);
   assert(types.includes(FRAME_TYPE.MAINTENANCE_MODE_SET), `${types}`);
+});
+
+Deno.test("a captured HELLO that is sent back to its node does not cut its peer off", async () => {
+  await using mesh = new TestMesh();
+  const a = await mesh.node("a", ["b"]);
+  const b = await RawListener.bind(mesh.network.host("b"), 6633);
+  await mesh.pass(100);
+  const captured = b.peers[0]!.received.slice();
+  const attacker = await RawPeer.dial(mesh.network.host("x"), { host: "a", port: 6633 });
+  await attacker.send(captured);
+  await mesh.pass(2000);
+  assert.equal(attacker.isEnded, true);
+  assert.equal(a.stats().peers[0]?.connected, true);
+  // Later on, the connection's end is an end like any other.
+  b.peers[0]!.close();
+  await mesh.pass(500);
+  assert.equal(b.peers.length, 2);
+  assert.deepEqual(a.stats().self, []);
 });
 
 Deno.test("nodes with different secrets do not mesh, and say why", async () => {

@@ -92,6 +92,8 @@ export class OutboundPeer {
 
   #state: PeerState = "waiting";
   #self = false;
+  /** When this node met the HELLO of the present session; undefined while it has not. */
+  #selfMetMs: number | undefined;
   #session: Session | undefined;
   #connectedMs = 0;
   #lastError: string | null = null;
@@ -101,6 +103,8 @@ export class OutboundPeer {
 
   /** A turn of {@linkcode OutboundPeer.#write} is due or under way. */
   #writing = false;
+  /** The latest such turn. */
+  #turn: Promise<void> = Promise.resolve();
   /** The kernel has been handed bytes and has not answered. */
   #handed = false;
   #progressMs = 0;
@@ -148,7 +152,7 @@ export class OutboundPeer {
     if (this.#writing) return;
     this.#writing = true;
     // What else is asked for in this turn shares the write.
-    queueMicrotask(() => void this.#write());
+    queueMicrotask(() => this.#turn = this.#write());
   }
 
   /** Counts frames that were asked for and leave inside another one. */
@@ -158,10 +162,13 @@ export class OutboundPeer {
     this.#coalesced += count;
   }
 
-  /** This node met its own HELLO: the peer is itself. Nothing is asked of it any more. */
-  markSelf(): void {
-    this.#self = true;
-    this.#end("it is this node itself");
+  /**
+   * This node met the HELLO of the present session, on a connection that it closes at once. Where the
+   * session ends with it, the peer is the node itself, and nothing is asked of it any more. Where it
+   * does not, somebody has captured the HELLO and sent it back: that must not cut the peer off.
+   */
+  meetSelf(): void {
+    if (this.#session !== undefined) this.#selfMetMs = this.#options.runtime.clock.now();
   }
 
   /** How it stands. */
@@ -218,6 +225,8 @@ export class OutboundPeer {
     await this.#greet(connection);
     await session.ended;
     await reading;
+    // It still has to say what the kernel took: nothing of it may reach the next session (TOP-5).
+    await this.#turn;
   }
 
   /** Says HELLO and, once the kernel has it whole, counts the peer as connected. */
@@ -269,14 +278,18 @@ export class OutboundPeer {
       while (connection !== undefined && this.#session?.connection === connection) {
         const run = this.#queue.next();
         if (run === undefined) break;
-        const count = await this.#hand(connection, run);
-        // Where the session ended meanwhile, what it held was counted as dropped already.
-        if (this.#session?.connection === connection) this.#sent += this.#queue.taken(count);
+        // What the kernel took counts as sent, also where the session ended meanwhile.
+        this.#sent += this.#queue.taken(await this.#hand(connection, run));
       }
     } catch (error) {
       if (this.#session?.connection === connection) this.#end(messageOf(error));
     }
-    if (this.#session?.connection === connection) this.#writing = false;
+    this.#writing = false;
+    if (this.#session === undefined) this.#dropQueue();
+  }
+
+  #dropQueue(): void {
+    this.#dropped += this.#queue.clear();
   }
 
   /** Writes once, and sees to it that a peer that takes no byte is noticed. */
@@ -320,14 +333,16 @@ export class OutboundPeer {
     const connected = this.#state === "connected";
     const proved = connected && this.#proved();
     this.#session = undefined;
+    this.#self = this.#hasJustMetSelf();
+    this.#selfMetMs = undefined;
     this.#state = this.#self ? "self" : "waiting";
-    this.#writing = false;
     this.#handed = false;
     this.#stallTimer?.cancel();
     this.#stallTimer = undefined;
     this.#heartbeatTimer?.cancel();
     this.#heartbeatTimer = undefined;
-    this.#dropped += this.#queue.clear();
+    // A turn that is under way knows best how much was still sent, and drops the rest itself.
+    if (!this.#writing) this.#dropQueue();
     if (proved) this.#options.backoff.reset();
     this.#suspect = connected && !proved;
     this.#pause.end();
@@ -340,6 +355,12 @@ export class OutboundPeer {
     } else {
       this.#fail(connected && !proved ? `${reason} soon after the HELLO${HINT}` : reason);
     }
+  }
+
+  /** The session ends right after its HELLO came to this node: both were ends of one connection. */
+  #hasJustMetSelf(): boolean {
+    if (this.#selfMetMs === undefined) return false;
+    return this.#options.runtime.clock.now() - this.#selfMetMs <= SELF_PROOF_MS;
   }
 
   /** The connection has lasted longer than the backoff's cap. */

@@ -297,6 +297,29 @@ Deno.test("an idle connection is no stalled one", async () => {
   assert.equal(node.stats().peers[0]?.connected, true);
 });
 
+Deno.test("what the kernel took counts as sent, although the connection ended at that moment", async () => {
+  await using mesh = new TestMesh({ capacityBytes: 1000 });
+  const taken: number[] = [];
+  mesh.network.observer = { taken: (_, bytes) => void taken.push(...bytes) };
+  const { node, listener } = await withRawPeer(mesh);
+  mesh.network.host("b").process.stall();
+  for (let count = 0; count < 100; count++) {
+    node.mesh.broadcast({ type: "queue_config_set", queue: `q${count}` });
+  }
+  await mesh.pass(100);
+  // The news of the room and of the end arrive together.
+  const takenBefore = taken.length;
+  mesh.network.host("b").process.unstall();
+  listener.peers[0]!.close();
+  await mesh.pass(5);
+  assert(taken.length > takenBefore);
+  const [peer] = node.stats().peers;
+  assert.equal(peer?.connected, false);
+  assert.equal(peer.queued, 0);
+  assert.equal(peer.messages_sent, framesIn(Uint8Array.from(taken)).length - 1);
+  assert.equal(peer.messages_sent + peer.messages_dropped, 100);
+});
+
 Deno.test("one peer that does not read costs the others nothing (SND-3)", async () => {
   await using mesh = new TestMesh({ capacityBytes: 4096 });
   const slow = await RawListener.bind(mesh.network.host("b"), PORT);

@@ -61,8 +61,8 @@ export class SimulatedConnection implements Connection, PacketReceiver {
   takenBytes = 0;
   /** How many bytes were read here. */
   readBytes = 0;
-  /** When the kernel last took a byte here, or began to make a writer wait; virtual time. */
-  lastTakenAt = 0;
+  /** When the pending write began to wait, or the last one that had to wait was taken. */
+  waitedAt = 0;
 
   #owner: SimulatedProcess | null;
   #state: EndState = "opening";
@@ -151,8 +151,8 @@ export class SimulatedConnection implements Connection, PacketReceiver {
     if (this.#state === "broken") return Promise.reject(this.#error!);
     return new Promise((resolve, reject) => {
       this.#writer = { bytes, resolve, reject };
-      this.lastTakenAt = network.clock.now();
       this.#serveWriter();
+      if (this.#writer !== null) this.waitedAt = network.clock.now();
     });
   }
 
@@ -239,7 +239,9 @@ export class SimulatedConnection implements Connection, PacketReceiver {
         this.serveReader();
         return;
       case "window":
+        if (this.#writer === null) return;
         this.#serveWriter();
+        if (this.#writer === null) this.waitedAt = this.host.network.clock.now();
         return;
       case "end":
         if (this.#state === "vanished") return this.#refuse();
@@ -294,7 +296,6 @@ export class SimulatedConnection implements Connection, PacketReceiver {
     const count = network.drawTaken(Math.min(room, writer.bytes.length));
     this.#writer = null;
     this.takenBytes += count;
-    this.lastTakenAt = network.clock.now();
     const taken = writer.bytes.slice(0, count);
     network.observer.taken?.(this, taken);
     for (const bytes of network.drawSegments(taken)) this.#out!.send({ kind: "data", bytes });

@@ -28,8 +28,12 @@ import { VirtualClock } from "./virtual_clock.ts";
 export interface NetworkObserver {
   /** A process looks a name up: a dial begins. */
   resolving?(process: SimulatedProcess, host: string): void;
+  /** A look-up has failed or was aborted. */
+  unresolved?(process: SimulatedProcess, host: string): void;
   /** A process connects to an endpoint. */
   dialling?(process: SimulatedProcess, endpoint: Endpoint): void;
+  /** An attempt to connect has failed or was aborted. */
+  unconnected?(process: SimulatedProcess, endpoint: Endpoint): void;
   /** A dialled end is open. */
   opened?(connection: SimulatedConnection): void;
   /** A process has accepted an end. */

@@ -118,11 +118,13 @@ export class SimulatedProcess implements Network {
         const answer = network.lookUp(host);
         if (answer === "hanging") return;
         signal.removeEventListener("abort", onAbort);
-        if (answer === "failing") reject(networkError("ENOTFOUND", `no such host: ${host}`));
-        else resolve([...answer]);
+        if (answer !== "failing") return resolve([...answer]);
+        network.observer.unresolved?.(this, host);
+        reject(networkError("ENOTFOUND", `no such host: ${host}`));
       });
       const onAbort = () => {
         timer.cancel();
+        network.observer.unresolved?.(this, host);
         reject(signal.reason);
       };
       signal.addEventListener("abort", onAbort, { once: true });
@@ -142,8 +144,10 @@ export class SimulatedProcess implements Network {
       signal.addEventListener("abort", onAbort, { once: true });
       connection.open((error) => {
         signal.removeEventListener("abort", onAbort);
-        if (signal.aborted) return reject(signal.reason);
-        if (error !== null) return reject(error);
+        if (error !== null) {
+          network.observer.unconnected?.(this, endpoint);
+          return reject(signal.aborted ? signal.reason : error);
+        }
         network.observer.opened?.(connection);
         resolve(connection);
       });
