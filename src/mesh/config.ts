@@ -1,4 +1,4 @@
-import { type Env, readBoolean, readInteger, readText } from "./env.ts";
+import { type Env, readBoolean, readInteger, readText, TIMER_MS_MAX } from "./env.ts";
 import { parsePeers, type PeerAddress } from "./peers.ts";
 import type { Random } from "./runtime.ts";
 
@@ -35,30 +35,69 @@ export const MESH_DEFAULTS: Omit<MeshConfig, "serverId"> = {
   deadThresholdMs: 5000,
 };
 
-/** What {@linkcode meshConfigFromEnv} needs beside the environment. */
+/** A {@linkcode MeshConfig} in which everything but the server id may be left to the defaults. */
+export type MeshSettings = Partial<MeshConfig> & Pick<MeshConfig, "serverId">;
+
+/**
+ * Fills settings up with {@linkcode MESH_DEFAULTS}.
+ *
+ * @throws {TypeError} Where the server id is empty or not a string.
+ * @throws {RangeError} Where a number is out of its bounds.
+ */
+export function completeMeshConfig(settings: MeshSettings): MeshConfig {
+  const config = { ...MESH_DEFAULTS, ...settings };
+  const { serverId, port, peers, heartbeatMs, deadThresholdMs } = config;
+  if (typeof serverId !== "string" || serverId === "") {
+    throw new TypeError(`serverId must be a string that is not empty, not ${String(serverId)}`);
+  }
+  checkInteger("port", port, { min: 0, max: 65_535 });
+  for (const peer of peers) {
+    checkInteger(`the port of ${peer.host}`, peer.port, { min: 1, max: 65_535 });
+  }
+  checkInteger("heartbeatMs", heartbeatMs, { min: 1, max: TIMER_MS_MAX });
+  checkInteger("deadThresholdMs", deadThresholdMs, { min: 1, max: TIMER_MS_MAX });
+  return config;
+}
+
+function checkInteger(name: string, value: number, { min, max }: { min: number; max: number }) {
+  if (!Number.isInteger(value) || value < min || value > max) {
+    throw new RangeError(`${name} must be a whole number from ${min} to ${max}, not ${value}`);
+  }
+}
+
+/** What {@linkcode meshConfigFromEnv} takes from elsewhere than the environment. */
 export interface MeshConfigSources {
-  /** The machine's host name, the default server id; undefined or empty where it is unknown. */
-  readonly hostName: string | undefined;
-  /** For a server id where there is no host name. */
-  readonly random: Random;
-  /** Told of each setting that was not understood in full, in one line. */
-  readonly warn: (message: string) => void;
+  /** The machine's host name, the default server id; unknown where it is left out or empty. */
+  readonly hostName?: string | undefined;
+  /** For a server id where there is no host name; by Web Crypto where it is left out. */
+  readonly random?: Random;
+  /** Told of each setting that was not understood in full, in one line; else the console is. */
+  readonly warn?: (message: string) => void;
 }
 
 /**
  * Reads the mesh's part of the environment: `QUEEN_SYNC_*`, `QUEEN_MESH_*` with their older aliases,
- * and `QUEEN_SERVER_ID`.
+ * and `QUEEN_SERVER_ID` (protocol, section 9).
  *
- * @throws {ConfigError} where a setting cannot be used.
+ * @throws {ConfigError} Where a setting cannot be used.
+ *
+ * @example
+ * ```ts
+ * import { meshConfigFromEnv } from "@queen/mesh";
+ * import assert from "node:assert/strict";
+ *
+ * const config = meshConfigFromEnv({ QUEEN_SERVER_ID: "a", QUEEN_MESH_PEERS: "b,c:7000" });
+ * assert.deepEqual(config.peers, [{ host: "b", port: 6633 }, { host: "c", port: 7000 }]);
+ * ```
  */
-export function meshConfigFromEnv(env: Env, sources: MeshConfigSources): MeshConfig {
+export function meshConfigFromEnv(env: Env, sources: MeshConfigSources = {}): MeshConfig {
   const portName = readText(env, "QUEEN_MESH_PORT") === undefined
     ? "QUEEN_UDP_NOTIFY_PORT"
     : "QUEEN_MESH_PORT";
   const port = readInteger(env, portName, { fallback: MESH_PORT, min: 1, max: 65_535 });
   const list = readText(env, "QUEEN_MESH_PEERS") ?? readText(env, "QUEEN_UDP_PEERS") ?? "";
   const { peers, warnings } = parsePeers(list, port);
-  warnings.forEach(sources.warn);
+  warnings.forEach(sources.warn ?? ((message) => console.warn(message)));
   return {
     enabled: readBoolean(env, "QUEEN_SYNC_ENABLED", MESH_DEFAULTS.enabled),
     serverId: readText(env, "QUEEN_SERVER_ID") ?? defaultServerId(sources),
@@ -77,7 +116,8 @@ export function meshConfigFromEnv(env: Env, sources: MeshConfigSources): MeshCon
   };
 }
 
-function defaultServerId({ hostName, random }: MeshConfigSources): string {
+function defaultServerId(sources: MeshConfigSources): string {
+  const { hostName, random = (bytes) => crypto.getRandomValues(bytes) } = sources;
   const name = hostName?.trim();
   if (name) return name;
   const hex = [...random(new Uint8Array(4))].map((byte) => byte.toString(16).padStart(2, "0"));

@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { MESH_DEFAULTS, meshConfigFromEnv } from "./config.ts";
+import {
+  completeMeshConfig,
+  MESH_DEFAULTS,
+  meshConfigFromEnv,
+  type MeshSettings,
+} from "./config.ts";
 import { ConfigError, type Env } from "./env.ts";
 import type { Random } from "./runtime.ts";
 
@@ -92,5 +97,32 @@ for (const [name, value] of unusable) {
       assert(!error.message.includes("\n"));
       return true;
     });
+  });
+}
+
+Deno.test("settings that are left out have their defaults", () => {
+  assert.deepEqual(completeMeshConfig({ serverId: "a", port: 0 }), {
+    ...MESH_DEFAULTS,
+    serverId: "a",
+    port: 0,
+  });
+});
+
+const outOfBounds: [field: string, settings: Omit<MeshSettings, "serverId">][] = [
+  ["port", { port: 65_536 }],
+  ["port", { port: -1 }],
+  ["the port of b", { peers: [{ host: "b", port: 0 }] }],
+  ["heartbeatMs", { heartbeatMs: 0 }],
+  ["heartbeatMs", { heartbeatMs: 1.5 }],
+  ["deadThresholdMs", { deadThresholdMs: NaN }],
+  ["deadThresholdMs", { deadThresholdMs: 2 ** 31 }],
+];
+
+for (const [field, settings] of outOfBounds) {
+  Deno.test(`a configuration with ${JSON.stringify(settings)} is out of bounds`, () => {
+    assert.throws(
+      () => completeMeshConfig({ serverId: "a", ...settings }),
+      (error) => error instanceof RangeError && error.message.startsWith(field),
+    );
   });
 }

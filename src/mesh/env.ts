@@ -24,12 +24,12 @@ export interface IntegerRule {
 }
 
 /** The longest time that a timer of either runtime can wait, in milliseconds. */
-const TIMER_MS_MAX = 2_147_483_647;
+export const TIMER_MS_MAX = 2_147_483_647;
 
 /**
  * An integer setting.
  *
- * @throws {ConfigError} where it is no whole number within its bounds.
+ * @throws {ConfigError} Where it is no whole number within its bounds.
  */
 export function readInteger(env: Env, name: string, rule: IntegerRule): number {
   const text = readText(env, name);
@@ -47,7 +47,7 @@ export function readInteger(env: Env, name: string, rule: IntegerRule): number {
 /**
  * A switch: `true`, `1`, `yes`, `on` or `false`, `0`, `no`, `off`, in any case.
  *
- * @throws {ConfigError} where it is anything else.
+ * @throws {ConfigError} Where it is anything else.
  */
 export function readBoolean(env: Env, name: string, fallback: boolean): boolean {
   const text = readText(env, name);

@@ -4,7 +4,7 @@ import type { Message } from "../protocol/messages.ts";
 import { type Frame, FrameDecoder } from "../protocol/frame.ts";
 import { SimulatedNetwork, type SimulatedNetworkOptions } from "../simulation/network.ts";
 import type { SimulatedProcess } from "../simulation/process.ts";
-import { MESH_DEFAULTS, type MeshConfig } from "../mesh/config.ts";
+import type { MeshConfig } from "../mesh/config.ts";
 import { Mesh, type MeshParts } from "../mesh/mesh.ts";
 import type { EnabledStats } from "../mesh/stats.ts";
 
@@ -60,7 +60,6 @@ export class TestMesh implements AsyncDisposable {
     const mesh = new Mesh({
       runtime: this.network.host(name).runtime,
       config: {
-        ...MESH_DEFAULTS,
         serverId: name,
         secret: SECRET,
         peers: peers.map((host) => ({ host, port: 6633 })),
