@@ -12,6 +12,9 @@ const SELF_RECHECK_MS = 60_000;
 /** Long enough for this node's own listener to meet its own HELLO, in milliseconds. */
 const SELF_PROOF_MS = 1000;
 
+/** So many connections in a row have to end that way: one may be chance and a replay. */
+const SELF_PROOFS = 2;
+
 /**
  * Where a peer stands: `waiting` for the next attempt, `dialling`, `greeting` (the HELLO is being
  * written), `connected`, `self` (it is this very node) or `closed`.
@@ -94,6 +97,8 @@ export class OutboundPeer {
   #self = false;
   /** When this node met the HELLO of the present session; undefined while it has not. */
   #selfMetMs: number | undefined;
+  /** How many sessions in a row have ended right after that. */
+  #selfProofs = 0;
   #session: Session | undefined;
   #connectedMs = 0;
   #lastError: string | null = null;
@@ -164,8 +169,8 @@ export class OutboundPeer {
 
   /**
    * This node met the HELLO of the present session, on a connection that it closes at once. Where the
-   * session ends with it, the peer is the node itself, and nothing is asked of it any more. Where it
-   * does not, somebody has captured the HELLO and sent it back: that must not cut the peer off.
+   * session ends with it, twice in a row, the peer is the node itself, and nothing is asked of it any
+   * more. Else somebody has captured the HELLO and sent it back: that must not cut the peer off.
    */
   meetSelf(): void {
     if (this.#session !== undefined) this.#selfMetMs = this.#options.runtime.clock.now();
@@ -333,8 +338,9 @@ export class OutboundPeer {
     const connected = this.#state === "connected";
     const proved = connected && this.#proved();
     this.#session = undefined;
-    this.#self = this.#hasJustMetSelf();
+    this.#selfProofs = this.#hasJustMetSelf() ? this.#selfProofs + 1 : 0;
     this.#selfMetMs = undefined;
+    this.#self = this.#selfProofs >= SELF_PROOFS;
     this.#state = this.#self ? "self" : "waiting";
     this.#handed = false;
     this.#stallTimer?.cancel();
@@ -352,6 +358,8 @@ export class OutboundPeer {
     if (this.#self) {
       this.#lastError = null;
       this.#options.logger.info("peer is this node itself", this.#fields({}));
+    } else if (this.#selfProofs > 0) {
+      this.#lastError = "it seems to be this node itself";
     } else {
       this.#fail(connected && !proved ? `${reason} soon after the HELLO${HINT}` : reason);
     }
