@@ -55,6 +55,8 @@ export interface PopQuery {
   readonly partition?: string;
   /** At most this many messages. */
   readonly batch: number;
+  /** At most this many bytes of payload, but never less than one message; no bound by default. */
+  readonly bytesMax?: number;
   /** Overrides the queue's lease time. */
   readonly leaseSeconds?: number;
   /** Completes the batch as it is given out (at most once). */
@@ -123,12 +125,20 @@ export interface AckOutcome {
   readonly noop: boolean;
 }
 
+/** A partition of which something was given back that waits for its `retryDelay`. */
+export interface DelayedPartition extends PartitionName {
+  /** In how many milliseconds it can be taken. */
+  readonly delayMs: number;
+}
+
 /** What a call of acks did. */
 export interface AckResult {
   /** One for each ack, in their order. */
   readonly outcomes: readonly AckOutcome[];
   /** Partitions that became free and still hold messages for the group: someone can be woken. */
   readonly available: readonly PartitionName[];
+  /** Partitions that became free and can be taken later: someone can be woken then. */
+  readonly delayed?: readonly DelayedPartition[];
 }
 
 /** A queue as configured. */

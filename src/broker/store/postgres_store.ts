@@ -1,0 +1,107 @@
+/**
+ * The queues in PostgreSQL.
+ *
+ * @module
+ */
+
+import type { Clock } from "../../mesh/runtime.ts";
+import { ack } from "./ack.ts";
+import { configure } from "./configure.ts";
+import { migrate } from "./migrate.ts";
+import { Pool } from "./pool.ts";
+import { giveBack, pop } from "./pop.ts";
+import { push } from "./push.ts";
+import { parseSchemaName, quoteSchemaName } from "./schema_name.ts";
+import {
+  type Ack,
+  type AckResult,
+  type ConfigureRequest,
+  type PartitionName,
+  type PopQuery,
+  type PopResult,
+  type PushItem,
+  type PushResult,
+  type QueueSettings,
+  type Store,
+  StoreUnavailableError,
+  type TenantId,
+} from "./store.ts";
+
+/** What a {@linkcode PostgresStore} is made of. */
+export interface PostgresStoreOptions {
+  /** `postgres://user:password@host:port/database`. */
+  readonly url: string;
+  /** The schema that holds everything. */
+  readonly schema: string;
+  /** At most this many connections. */
+  readonly poolSize: number;
+  /** Every call ends within this time, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Time. */
+  readonly clock: Clock;
+}
+
+/**
+ * The queues in PostgreSQL, 14 or later. Until {@linkcode PostgresStore.migrate | migrate} has
+ * resolved once, every call but that and `health` rejects with {@linkcode StoreUnavailableError}:
+ * nothing is known of the tables.
+ */
+export class PostgresStore implements Store {
+  readonly #pool: Pool;
+  readonly #schema: string;
+  /** Every statement names the schema: nothing hangs on a search path. */
+  readonly #quoted: string;
+  #isMigrated = false;
+
+  /**
+   * Sets the store up. Nothing is connected yet.
+   *
+   * @throws {SyntaxError} If the schema's name is not a plain one.
+   */
+  constructor({ url, schema, poolSize, timeoutMs, clock }: PostgresStoreOptions) {
+    this.#schema = parseSchemaName(schema);
+    this.#quoted = quoteSchemaName(schema);
+    this.#pool = new Pool({ url, size: poolSize, timeoutMs, clock });
+  }
+
+  async configure(tenant: TenantId, request: ConfigureRequest): Promise<QueueSettings> {
+    return await configure(this.#ready(), this.#quoted, { tenant, request });
+  }
+
+  async push(tenant: TenantId, items: readonly PushItem[]): Promise<PushResult> {
+    return await push(this.#ready(), this.#quoted, { tenant, items });
+  }
+
+  async pop(tenant: TenantId, query: PopQuery): Promise<PopResult> {
+    return await pop(this.#ready(), this.#quoted, { tenant, query });
+  }
+
+  async ack(tenant: TenantId, acks: readonly Ack[]): Promise<AckResult> {
+    return await ack(this.#ready(), this.#quoted, { tenant, acks });
+  }
+
+  async giveBack(tenant: TenantId, leaseId: string): Promise<PartitionName | undefined> {
+    return await giveBack(this.#ready(), this.#quoted, { tenant, leaseId });
+  }
+
+  async health(): Promise<string> {
+    const [row] = await this.#pool.query("show server_version", []);
+    return row!["server_version"] as string;
+  }
+
+  async migrate(): Promise<void> {
+    await migrate(this.#pool, this.#schema);
+    this.#isMigrated = true;
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
+
+  #ready(): Pool {
+    if (!this.#isMigrated) {
+      throw new StoreUnavailableError("The schema in PostgreSQL has not been checked yet");
+    }
+    return this.#pool;
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * Storing messages.
+ *
+ * @module
+ */
+
+import { arrayLiteral } from "./array_literal.ts";
+import { FUNCTION_SETTINGS } from "./function_settings.ts";
+import type { Pool } from "./pool.ts";
+import type { PartitionName, PushItem, PushOutcome, PushResult, TenantId } from "./store.ts";
+
+/** The lease time of a queue that nobody configured, in seconds. */
+export const DEFAULT_LEASE_SECONDS = 60;
+
+/** Stores the items in one transaction. */
+export async function push(
+  pool: Pool,
+  schema: string,
+  { tenant, items }: { readonly tenant: TenantId; readonly items: readonly PushItem[] },
+): Promise<PushResult> {
+  if (items.length === 0) return { outcomes: [], touched: [] };
+  const rows = await pool.query(
+    `select * from ${schema}.push($1::uuid, $2::text[], $3::text[], $4::uuid[], $5::text[], $6::text[])`,
+    [
+      tenant,
+      arrayLiteral(items.map((item) => item.queue)),
+      arrayLiteral(items.map((item) => item.partition)),
+      arrayLiteral(items.map((item) => item.messageId)),
+      arrayLiteral(items.map((item) => item.transactionId)),
+      arrayLiteral(items.map((item) => item.payload)),
+    ],
+  );
+  const outcomes = new Array<PushOutcome>(items.length);
+  const touched = new Map<string, PartitionName>();
+  for (const row of rows) {
+    const index = Number(row["item"]) - 1;
+    const item = items[index]!;
+    const status = row["status"] as PushOutcome["status"];
+    const messageId = row["message_id"] as string;
+    outcomes[index] = status === "failed"
+      ? { status, messageId, error: `The queue "${item.queue}" takes encrypted messages only` }
+      : { status, messageId };
+    const { queue, partition } = item;
+    if (status === "queued") touched.set(row["partition_id"] as string, { queue, partition });
+  }
+  return { outcomes, touched: [...touched.values()] };
+}
+
+/** What the schema needs for {@linkcode push}. */
+export const pushFunctions = (s: string): readonly string[] => [
+  `
+-- The id of each item's partition, null where it does not exist.
+create function ${s}.find_partitions(p_tenant uuid, p_queues text[], p_partitions text[])
+returns uuid[] language plpgsql stable as $$
+begin
+  return (
+    select array_agg(partition.id order by item)
+      from unnest(p_queues, p_partitions) with ordinality name (queue, partition, item)
+      left join ${s}.queue on queue.tenant = p_tenant and queue.name = name.queue
+      left join ${s}.partition on partition.queue_id = queue.id and partition.name = name.partition
+  );
+end $$`,
+  `
+-- Makes the queues and partitions that are missing, each partition with its cursors.
+create function ${s}.make_partitions(p_tenant uuid, p_queues text[], p_partitions text[])
+returns void language plpgsql as $$
+begin
+  insert into ${s}.queue (tenant, name, lease_time)
+    select distinct p_tenant, name, ${DEFAULT_LEASE_SECONDS} from unnest(p_queues) name order by name
+    on conflict do nothing;
+  -- A group that is being recorded makes its cursors under the queue's row: either it sees the new
+  -- partitions, or these see it.
+  perform from ${s}.queue where tenant = p_tenant and name = any (p_queues)
+    order by name for key share;
+  with made as (
+    insert into ${s}.partition (queue_id, name)
+      select distinct queue.id, item.partition
+        from unnest(p_queues, p_partitions) item (queue, partition)
+        join ${s}.queue on queue.tenant = p_tenant and queue.name = item.queue
+        order by 1, 2
+      on conflict do nothing
+      returning id, queue_id
+  )
+  insert into ${s}.cursor (partition_id, consumer_group, queue_id)
+    select id, '__QUEUE_MODE__', queue_id from made
+    union all
+    select made.id, consumer_group.name, made.queue_id
+      from made join ${s}.consumer_group on consumer_group.queue_id = made.queue_id;
+end $$`,
+  `
+create function ${s}.push(
+  p_tenant uuid, p_queues text[], p_partitions text[],
+  p_ids uuid[], p_transactions text[], p_payloads text[]
+)
+returns table (item bigint, partition_id uuid, status text, message_id uuid)
+language plpgsql ${FUNCTION_SETTINGS} as $$
+#variable_conflict use_column
+declare
+  v_partitions uuid[] := ${s}.find_partitions(p_tenant, p_queues, p_partitions);
+  v_locked bigint;
+  v_now timestamptz;
+begin
+  if array_position(v_partitions, null) is not null then
+    perform ${s}.make_partitions(p_tenant, p_queues, p_partitions);
+    v_partitions := ${s}.find_partitions(p_tenant, p_queues, p_partitions);
+  end if;
+  perform from ${s}.partition where id = any (v_partitions) order by id for no key update;
+  get diagnostics v_locked = row_count;
+  if v_locked < (select count(distinct id) from unnest(v_partitions) id) then
+    raise serialization_failure using message = 'a partition was deleted meanwhile';
+  end if;
+  -- From here to the commit these partitions are ours, and every statement sees all that was
+  -- committed in them before.
+  v_now := clock_timestamp();
+  return query
+  with given as (
+    select given.*, partition.last_number, partition.last_at,
+      queue.dedup_window_seconds * interval '1 second' as dedup_window,
+      queue.encryption_enabled as refused
+    from unnest(v_partitions, p_ids, p_transactions, p_payloads)
+      with ordinality given (partition_id, id, transaction_id, payload, item)
+    join ${s}.partition on partition.id = given.partition_id
+    join ${s}.queue on queue.id = partition.queue_id
+  ), judged as materialized (
+    -- The same id is a repeated attempt, whatever the window. The same transactionId is a
+    -- duplicate within the window, in this call too.
+    select given.*, coalesce(
+      (select message.id from ${s}.message
+        where message.partition_id = given.partition_id
+          and message.transaction_id = given.transaction_id
+          and (message.id = given.id or message.created_at > v_now - given.dedup_window)
+        order by message.number desc limit 1),
+      case when given.dedup_window > interval '0' then
+        nullif(first_value(given.id) over same_transaction, given.id)
+      end
+    ) as known_id
+    from given
+    window same_transaction as
+      (partition by given.partition_id, given.transaction_id order by given.item)
+  ), stored as (
+    insert into ${s}.message
+      (partition_id, number, id, transaction_id, payload, encrypted, created_at)
+    select partition_id, last_number + row_number() over (partition by partition_id order by item),
+      id, transaction_id, payload, false, greatest(last_at, v_now)
+    from judged where known_id is null and not refused
+  ), counted as (
+    select partition_id, count(*) as stored
+      from judged where known_id is null and not refused group by partition_id
+  ), numbered as (
+    update ${s}.partition
+      set last_number = last_number + counted.stored, last_at = greatest(last_at, v_now)
+      from counted where partition.id = counted.partition_id
+  ), idle as materialized (
+    select cursor.partition_id, cursor.consumer_group
+      from counted join ${s}.cursor on cursor.partition_id = counted.partition_id
+      where cursor.ready_at is null
+      order by cursor.partition_id, cursor.consumer_group
+      for no key update of cursor
+  ), woken as (
+    update ${s}.cursor set ready_at = v_now from idle
+      where cursor.partition_id = idle.partition_id and cursor.consumer_group = idle.consumer_group
+  )
+  select item, partition_id,
+    case when refused then 'failed' when known_id is null then 'queued' else 'duplicate' end,
+    coalesce(known_id, id)
+  from judged;
+end $$`,
+];
