@@ -1,11 +1,7 @@
 import { type HelloVerdict, type Mac, verifyHello } from "../protocol/hello.ts";
 import type { Frame } from "../protocol/frame.ts";
-import type { Clock } from "./runtime.ts";
 
-/** An own nonce met later than this after its HELLO was written, in milliseconds, is a replay. */
-const OWN_NONCE_MS_MAX = 10_000;
-
-/** How many accepted nonces are remembered, the oldest forgotten first. */
+/** How many nonces are remembered, the oldest forgotten first. */
 const NONCES_MAX = 16_384;
 
 /** A peer's nonce has 32 characters; one longer than this is not remembered and so not let in. */
@@ -15,7 +11,7 @@ const NONCE_LENGTH_MAX = 256;
 export type HandshakeVerdict =
   /** A peer. */
   | { readonly kind: "accepted"; readonly serverId: string }
-  /** This node itself, by the peer that it dialled. */
+  /** This node's own latest HELLO to that peer: it has met itself, or somebody has captured it. */
   | { readonly kind: "self"; readonly peer: number }
   /** Nobody that may come in; counts as a handshake failure (HSK-4). */
   | { readonly kind: "refused"; readonly reason: string };
@@ -24,33 +20,29 @@ export type HandshakeVerdict =
 export interface HandshakeOptions {
   /** Verifies the HELLO; undefined in open mode. */
   readonly mac: Mac | undefined;
-  /** Time. */
-  readonly clock: Clock;
 }
 
 /**
- * Judges the first frame of each accepted connection, and remembers nonces: its own, to know itself,
- * and, with a secret, those that it has accepted and its own as well, so that a captured HELLO is not
- * let in twice and not let in by the node that said it.
+ * Judges the first frame of each accepted connection, and remembers nonces: its own, to know itself
+ * and not to be let in by itself, and, with a secret, those that it has accepted, so that a captured
+ * HELLO is not let in twice.
  */
 export class Handshake {
   readonly #mac: Mac | undefined;
-  readonly #clock: Clock;
-  readonly #accepted = new Set<string>();
+  readonly #known = new Set<string>();
   /** One for each peer, the latest. */
-  readonly #own = new Map<number, { nonce: string; ms: number }>();
+  readonly #own = new Map<number, string>();
 
   /** Has met nobody yet. */
   constructor(options: HandshakeOptions) {
     this.#mac = options.mac;
-    this.#clock = options.clock;
   }
 
   /** This node is about to say HELLO with `nonce` to the peer of that number. */
   noteOwn(peer: number, nonce: string): void {
-    // Whoever says it to this node later on has captured it.
-    if (this.#mac !== undefined) this.#remember(nonce);
-    this.#own.set(peer, { nonce, ms: this.#clock.now() });
+    // Once there is a newer one, whoever says it to this node is no peer.
+    this.#remember(nonce);
+    this.#own.set(peer, nonce);
   }
 
   /** Judges a first frame. Never rejects on account of what the frame holds. */
@@ -61,7 +53,8 @@ export class Handshake {
     if (nonce === undefined) return { kind: "accepted", serverId };
     const peer = this.#ownPeer(nonce);
     if (peer !== undefined) return { kind: "self", peer };
-    if (this.#mac === undefined) return { kind: "accepted", serverId };
+    // In open mode a peer may say any nonce, as often as it likes.
+    if (this.#mac === undefined && !this.#known.has(nonce)) return { kind: "accepted", serverId };
     if (nonce.length > NONCE_LENGTH_MAX) {
       return { kind: "refused", reason: `a nonce of ${nonce.length} characters` };
     }
@@ -73,20 +66,20 @@ export class Handshake {
 
   #ownPeer(nonce: string): number | undefined {
     for (const [peer, own] of this.#own) {
-      if (own.nonce === nonce && this.#clock.now() - own.ms <= OWN_NONCE_MS_MAX) return peer;
+      if (own === nonce) return peer;
     }
     return undefined;
   }
 
   #remember(nonce: string): boolean {
-    if (this.#accepted.has(nonce)) return false;
-    if (this.#accepted.size === NONCES_MAX) {
-      for (const oldest of this.#accepted) {
-        this.#accepted.delete(oldest);
+    if (this.#known.has(nonce)) return false;
+    if (this.#known.size === NONCES_MAX) {
+      for (const oldest of this.#known) {
+        this.#known.delete(oldest);
         break;
       }
     }
-    this.#accepted.add(nonce);
+    this.#known.add(nonce);
     return true;
   }
 }

@@ -102,7 +102,7 @@ export class Mesh implements AsyncDisposable {
     this.#config = config;
     this.#enabled = config.enabled && config.peers.length > 0;
     const mac = (options.createMac ?? createMac)(config.secret);
-    const handshake = make.createHandshake({ mac, clock: runtime.clock });
+    const handshake = make.createHandshake({ mac });
     this.#liveness = make.createLiveness({
       clock: runtime.clock,
       logger,
