@@ -10,6 +10,7 @@ import {
   type AckOutcome,
   type AckResult,
   type ConfigureRequest,
+  type DelayedPartition,
   type PartitionName,
   type PopQuery,
   type PopResult,
@@ -71,6 +72,8 @@ export class FakeStore implements Store {
   migrateCount = 0;
   /** The leases that were given back. */
   readonly givenBack: string[] = [];
+  /** What acks say can be taken later. */
+  delayed: readonly DelayedPartition[] = [];
   /** Whether it was closed. */
   isClosed = false;
   readonly #clock: Clock;
@@ -140,7 +143,7 @@ export class FakeStore implements Store {
     }
     let more = other && { queue: query.queue, partition: other.name };
     const { cursor } = taken;
-    const messages = taken.messages.slice(cursor, cursor + query.batch);
+    const messages = fitting(taken.messages.slice(cursor, cursor + query.batch), query.bytesMax);
     const leaseId = `lease-${++this.#ids}`;
     if (query.autoAck) {
       taken.locks++;
@@ -185,7 +188,7 @@ export class FakeStore implements Store {
     const available = locked.filter((partition) => this.#canTake(partition))
       .map(({ queue, name }) => ({ queue, partition: name }));
     await this.#leg();
-    return { outcomes, available };
+    return { outcomes, available, delayed: this.delayed };
   }
 
   async giveBack(_tenant: TenantId, leaseId: string): Promise<PartitionName | undefined> {
@@ -287,4 +290,10 @@ export class FakeStore implements Store {
     }
     return partition;
   }
+}
+
+/** As many as have at most `bytesMax` of payload, but at least one. */
+function fitting(messages: readonly FakeMessage[], bytesMax = Infinity): FakeMessage[] {
+  let bytes = 0;
+  return messages.filter(({ payload }, i) => (bytes += payload.length) <= bytesMax || i === 0);
 }

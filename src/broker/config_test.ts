@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { ConfigError } from "../mesh/env.ts";
+import { Prng } from "../simulation/prng.ts";
+import { replicaConfigFromEnv } from "./config.ts";
+
+const sources = { hostName: "host", random: new Prng(1).random, warn: () => {} };
+
+Deno.test("a replica has the documented defaults", () => {
+  const config = replicaConfigFromEnv({}, sources);
+  assert.equal(config.port, 6632);
+  assert.equal(config.maxBodyBytes, 67_108_864);
+  assert.equal(config.popWait.maxMs, 1000);
+  assert.equal(config.mesh.port, 6633);
+  assert.equal(config.mesh.serverId, "host");
+});
+
+Deno.test("a replica is set up by the environment", () => {
+  const config = replicaConfigFromEnv({
+    PORT: "8080",
+    QUEEN_MAX_BODY_BYTES: "1000",
+    POP_WAIT_MAX_INTERVAL_MS: "5000",
+    QUEEN_SERVER_ID: "a",
+  }, sources);
+  assert.equal(config.port, 8080);
+  assert.equal(config.maxBodyBytes, 1000);
+  assert.equal(config.popWait.maxMs, 5000);
+  assert.equal(config.mesh.serverId, "a");
+});
+
+for (
+  const [name, value] of [
+    ["PORT", "http"],
+    ["PORT", "65536"],
+    ["QUEEN_MAX_BODY_BYTES", "0"],
+    ["QUEEN_TENANCY_HEADER", "true"],
+    ["QUEEN_TENANCY_HEADER", "maybe"],
+  ] as const
+) {
+  Deno.test(`${name}=${value} stops the start by one line that names it`, () => {
+    assert.throws(() => replicaConfigFromEnv({ [name]: value }, sources), (error) => {
+      assert(error instanceof ConfigError);
+      assert.match(error.message, new RegExp(`^${name} must be .+$`));
+      return true;
+    });
+  });
+}

@@ -1,0 +1,58 @@
+import { Hono } from "hono";
+import type { HttpHandler } from "../http_seam.ts";
+import { StoreUnavailableError } from "../store/store.ts";
+import { addAckRoutes } from "./ack_routes.ts";
+import { ApiError } from "./api_error.ts";
+import { addConfigureRoute } from "./configure_route.ts";
+import { addNotifyRoute } from "./notify_route.ts";
+import { addObserveRoutes } from "./observe_routes.ts";
+import type { HttpParts, RouteContext, RouteEnv } from "./parts.ts";
+import { addPopRoutes } from "./pop_routes.ts";
+import { addPushRoute } from "./push_route.ts";
+
+/** Puts the routes of the HTTP API together. Every refusal is `{"error": "..."}`. */
+export function createHandler(parts: HttpParts): HttpHandler {
+  const app = new Hono<RouteEnv>();
+  app.use(async (context, next) => {
+    checkRequest(context.req.raw);
+    await next();
+  });
+  addObserveRoutes(app, parts);
+  addConfigureRoute(app, parts);
+  addPushRoute(app, parts);
+  addPopRoutes(app, parts);
+  addAckRoutes(app, parts);
+  addNotifyRoute(app, parts);
+  app.notFound((context) => {
+    const { method, path } = context.req;
+    return context.json({ error: `no such route: ${method} ${path}` }, 404);
+  });
+  app.onError((error, context) => replyToError(error, context, parts));
+  return async (request, delivery) => {
+    // A client that left before its reply is no error. The routes that have to know look by themselves.
+    delivery.completed.catch(() => {});
+    return await app.fetch(request, { delivery });
+  };
+}
+
+/** @throws {ApiError} where the request cannot be routed safely. */
+function checkRequest(request: Request): void {
+  const { pathname } = new URL(request.url);
+  // The router would run the GET route for it, and a pop takes messages.
+  if (request.method === "HEAD" && pathname.startsWith("/api/v1/pop")) {
+    throw new ApiError(405, "HEAD is not supported here; use GET");
+  }
+  try {
+    decodeURIComponent(pathname);
+  } catch {
+    throw new ApiError(400, "path: must be percent-encoded UTF-8");
+  }
+}
+
+function replyToError(error: Error, context: RouteContext, { logger }: HttpParts): Response {
+  if (error instanceof ApiError) return context.json({ error: error.message }, error.status);
+  if (error instanceof StoreUnavailableError) return context.json({ error: error.message }, 503);
+  const { method, path } = context.req;
+  logger.error("A request failed", { method, path, error });
+  return context.json({ error: "internal error" }, 500);
+}

@@ -1,0 +1,171 @@
+import { Mesh } from "../mesh/mesh.ts";
+import type { Logger, Runtime } from "../mesh/runtime.ts";
+import type { Message, OutgoingMessage } from "../protocol/messages.ts";
+import { AckService } from "./ack_service.ts";
+import type { ReplicaConfig } from "./config.ts";
+import { DelayedWakes } from "./delayed_wakes.ts";
+import { createHandler } from "./http/app.ts";
+import { BodyReader } from "./http/body_reader.ts";
+import type { HttpHandler, HttpListener, ListenHttp } from "./http_seam.ts";
+import { NORMAL_MODES } from "./modes.ts";
+import { PopService } from "./pop_service.ts";
+import { PushService } from "./push_service.ts";
+import { SchemaGate } from "./schema_gate.ts";
+import type { Store } from "./store/store.ts";
+import { tenantOfFrame } from "./tenancy.ts";
+import { Waker } from "./waker.ts";
+import { Wakes } from "./wakes.ts";
+
+/** What a {@linkcode Replica} is made of. */
+export interface ReplicaOptions {
+  /** Connections, time and randomness. */
+  readonly runtime: Runtime;
+  /** Serves HTTP. */
+  readonly listenHttp: ListenHttp;
+  /** The queues. The replica closes it. */
+  readonly store: Store;
+  /** How the replica is set up. */
+  readonly config: ReplicaConfig;
+  /** Where the replica reports what an operator would want to know. */
+  readonly logger: Logger;
+}
+
+/**
+ * One broker: the HTTP API over a store, joined to its peers by the mesh. A push on one replica wakes
+ * the pops that wait on the others (WAK-1).
+ */
+export class Replica implements AsyncDisposable {
+  readonly #options: ReplicaOptions;
+  readonly #waker: Waker;
+  readonly #mesh: Mesh;
+  readonly #delayedWakes: DelayedWakes;
+  readonly #gate: SchemaGate;
+  readonly #pops: PopService;
+  readonly #bodies: BodyReader;
+  readonly #handler: HttpHandler;
+  #listener: HttpListener | undefined;
+  #starting: Promise<void> | undefined;
+  #releasing: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** Puts the replica together; it does nothing before {@linkcode Replica.start | start}. */
+  constructor(options: ReplicaOptions) {
+    const { runtime, store, config, logger } = options;
+    const { clock, random } = runtime;
+    this.#options = options;
+    this.#waker = new Waker({ clock, popWait: config.popWait });
+    this.#mesh = new Mesh({
+      runtime,
+      config: config.mesh,
+      onMessage: (message) => this.#apply(message),
+      logger,
+    });
+    const broadcast = (message: OutgoingMessage) => this.#mesh.broadcast(message);
+    const wakes = new Wakes({ waker: this.#waker, broadcast });
+    this.#delayedWakes = new DelayedWakes({ clock, wakes });
+    this.#gate = new SchemaGate({ store, clock, random, logger });
+    this.#pops = new PopService({ store, waker: this.#waker, wakes, logger });
+    this.#bodies = new BodyReader({ clock, bytesMax: config.maxBodyBytes });
+    this.#handler = createHandler({
+      store,
+      gate: this.#gate,
+      pushes: new PushService({ store, wakes, random }),
+      pops: this.#pops,
+      acks: new AckService({ store, wakes, delayedWakes: this.#delayedWakes }),
+      wakes,
+      waker: this.#waker,
+      meshStats: () => this.#mesh.stats(),
+      broadcast,
+      modes: () => NORMAL_MODES,
+      bodies: this.#bodies,
+      replyBytesMax: config.maxBodyBytes,
+      logger,
+    });
+  }
+
+  /** The port of the HTTP API, or undefined while none is bound. */
+  get port(): number | undefined {
+    return this.#listener?.port;
+  }
+
+  /** The port of the mesh, or undefined while none is bound. */
+  get meshPort(): number | undefined {
+    return this.#mesh.boundPort;
+  }
+
+  /**
+   * Binds the ports, joins the mesh and prepares the schema. PostgreSQL being away, or a mesh port
+   * that cannot be bound, is no failure: the replica serves and goes on trying.
+   *
+   * Rejects where the HTTP port cannot be bound or the schema is refused; then nothing is left.
+   */
+  start(): Promise<void> {
+    if (this.#closing !== undefined) throw new Error("a closed replica cannot be started again");
+    return this.#starting ??= this.#start();
+  }
+
+  /**
+   * Takes no more requests, answers the pops that wait, and closes the mesh, the HTTP port and the
+   * store. Resolves when nothing is left. Closing twice is harmless.
+   */
+  close(): Promise<void> {
+    return this.#closing ??= this.#close();
+  }
+
+  /** The same as {@linkcode Replica.close | close}, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #start(): Promise<void> {
+    const { listenHttp, config, logger } = this.#options;
+    const { port, hostname } = config;
+    try {
+      this.#listener = await listenHttp(this.#handler, {
+        port,
+        ...(hostname === undefined ? {} : { hostname }),
+      });
+      await this.#mesh.start();
+      await this.#gate.start();
+    } catch (error) {
+      await this.#release();
+      throw error;
+    }
+    logger.info("The replica serves", {
+      serverId: config.mesh.serverId,
+      port: this.port,
+      meshPort: this.meshPort,
+    });
+  }
+
+  async #close(): Promise<void> {
+    // A start that fails has released everything by itself, and has told its caller.
+    await this.#starting?.catch(() => {});
+    await this.#release();
+  }
+
+  #release(): Promise<void> {
+    return this.#releasing ??= this.#releaseAll();
+  }
+
+  async #releaseAll(): Promise<void> {
+    this.#waker.close();
+    this.#bodies.close();
+    await this.#listener?.close();
+    this.#listener = undefined;
+    await this.#pops.settle();
+    this.#delayedWakes.close();
+    await Promise.all([this.#mesh.close(), this.#gate.close()]);
+    await this.#options.store.close();
+  }
+
+  /** Applies a hint of a peer, which is never sent on (TOP-6). */
+  #apply(message: Message): void {
+    // The other hints concern caches and modes, of which this replica keeps none.
+    if (message.type !== "message_available") return;
+    for (const { queue, partition, tenant } of message.items) {
+      const touched = tenantOfFrame(tenant);
+      if (touched !== undefined) this.#waker.wake({ tenant: touched, queue, partition });
+    }
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * The HTTP API over a store in memory, without a socket.
+ *
+ * @module
+ */
+
+import type { MeshStats } from "../../mesh/stats.ts";
+import type { OutgoingMessage } from "../../protocol/messages.ts";
+import { Prng } from "../../simulation/prng.ts";
+import { VirtualClock } from "../../simulation/virtual_clock.ts";
+import { AckService } from "../ack_service.ts";
+import type { PopWaitSettings } from "../backoff.ts";
+import { DelayedWakes } from "../delayed_wakes.ts";
+import { createHandler } from "../http/app.ts";
+import { BodyReader } from "../http/body_reader.ts";
+import type { HttpHandler } from "../http_seam.ts";
+import { NORMAL_MODES } from "../modes.ts";
+import { PopService } from "../pop_service.ts";
+import { PushService } from "../push_service.ts";
+import { SchemaGate } from "../schema_gate.ts";
+import { Waker } from "../waker.ts";
+import { Wakes } from "../wakes.ts";
+import { FakeStore } from "./fake_store.ts";
+import { MemoryLogger } from "./memory_logger.ts";
+
+const NO_POLLS: PopWaitSettings = { initialMs: 1e8, threshold: 0, multiplier: 1, maxMs: 1e8 };
+
+/** A reply, read. */
+export interface Reply {
+  /** The status. */
+  readonly status: number;
+  /** The body as text. */
+  readonly text: string;
+  /** The body as `JSON.parse` reads it; undefined where there is none. */
+  // deno-lint-ignore no-explicit-any
+  readonly body: any;
+}
+
+/** What comes with a request beside its path. */
+export interface CallOptions {
+  /** GET where it is left out, or POST where there is a body. */
+  readonly method?: string;
+  /** Sent as it is where it is text or bytes, else as JSON. */
+  readonly body?: unknown;
+  /** Ends the request as a client does that leaves. */
+  readonly signal?: AbortSignal;
+  /** What becomes of the reply; delivered where it is left out. */
+  readonly completed?: Promise<void>;
+  /** Headers. */
+  readonly headers?: Record<string, string>;
+}
+
+/** The routes, and all that they stand on. */
+export class HttpBench {
+  readonly clock: VirtualClock = new VirtualClock();
+  readonly store: FakeStore = new FakeStore({ clock: this.clock });
+  readonly logger: MemoryLogger = new MemoryLogger();
+  readonly frames: OutgoingMessage[] = [];
+  readonly waker: Waker = new Waker({ clock: this.clock, popWait: NO_POLLS });
+  readonly delayedWakes: DelayedWakes;
+  readonly gate: SchemaGate;
+  readonly bodies: BodyReader;
+  readonly handler: HttpHandler;
+  /** What the mesh says of itself. */
+  meshStats: MeshStats = { enabled: false, reason: "no_peers" };
+
+  constructor({ bytesMax = 100_000 }: { readonly bytesMax?: number } = {}) {
+    const { clock, store, logger, waker } = this;
+    const { random } = new Prng(1);
+    const broadcast = (message: OutgoingMessage) => {
+      this.frames.push(message);
+    };
+    const wakes = new Wakes({ waker, broadcast });
+    this.delayedWakes = new DelayedWakes({ clock, wakes });
+    this.gate = new SchemaGate({ store, clock, random, logger });
+    this.bodies = new BodyReader({ clock, bytesMax });
+    this.handler = createHandler({
+      store,
+      gate: this.gate,
+      pushes: new PushService({ store, wakes, random }),
+      pops: new PopService({ store, waker, wakes, logger }),
+      acks: new AckService({ store, wakes, delayedWakes: this.delayedWakes }),
+      wakes,
+      waker,
+      meshStats: () => this.meshStats,
+      broadcast,
+      modes: () => NORMAL_MODES,
+      bodies: this.bodies,
+      replyBytesMax: bytesMax,
+      logger,
+    });
+  }
+
+  /** A bench whose schema is there. */
+  static async started(options: { readonly bytesMax?: number } = {}): Promise<HttpBench> {
+    const bench = new HttpBench(options);
+    await bench.gate.start();
+    return bench;
+  }
+
+  /** Asks and reads the reply. */
+  async call(path: string, options: CallOptions = {}): Promise<Reply> {
+    const { body, signal, headers = {}, completed = Promise.resolve() } = options;
+    const request = new Request(`http://replica${path}`, {
+      method: options.method ?? (body === undefined ? "GET" : "POST"),
+      headers,
+      ...(body === undefined ? {} : { body: toBody(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    const response = await this.handler(request, { completed });
+    const text = await response.text();
+    return { status: response.status, text, body: text === "" ? undefined : JSON.parse(text) };
+  }
+}
+
+function toBody(body: unknown): BodyInit {
+  if (typeof body === "string" || body instanceof Uint8Array || body instanceof ReadableStream) {
+    return body as BodyInit;
+  }
+  return JSON.stringify(body);
+}
