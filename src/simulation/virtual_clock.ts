@@ -104,31 +104,32 @@ export class VirtualClock implements Clock {
    * Moves time on to `time`, fires what is due on the way, and lets all code come to rest before
    * and after. An error that a timer's callback throws is passed on.
    *
+   * @param time When to stop.
+   * @param isOver Asked after each timer; time stops there once it says so.
    * @throws {Error} If timers that are set at one instant never end.
    */
-  async runUntil(time: number): Promise<void> {
+  async runUntil(time: number, isOver: () => boolean = () => false): Promise<void> {
     await settle();
-    while (this.next <= time) await this.step();
-    this.#now = Math.max(this.#now, time);
+    for (let fired = 0; this.next <= time && !isOver(); fired++) {
+      if (this.next > this.#now) fired = 0;
+      if (fired === TIMERS_AT_ONE_INSTANT_MAX) {
+        throw new Error(`${fired} timers fired at ${this.#now} ms without time moving on`);
+      }
+      await this.step();
+    }
+    if (!isOver()) this.#now = Math.max(this.#now, time);
   }
 
   /**
-   * Moves time on to the next timer, fires every timer of that instant, and lets all code come to
-   * rest. Does nothing where no timer is set.
-   *
-   * @throws {Error} If timers that are set at one instant never end.
+   * Moves time on to the next timer, fires it, and lets all code come to rest. Does nothing where no
+   * timer is set.
    */
   async step(): Promise<void> {
-    const instant = this.next;
-    if (instant === Infinity) return;
-    this.#now = instant;
-    for (let fired = 0; this.next <= instant; fired++) {
-      if (fired === TIMERS_AT_ONE_INSTANT_MAX) {
-        throw new Error(`${fired} timers fired at ${instant} ms without time moving on`);
-      }
-      this.#timers.pop()!.callback();
-      await settle();
-    }
+    const timer = this.#timers.pop();
+    if (timer === undefined) return;
+    this.#now = timer.time;
+    timer.callback();
+    await settle();
   }
 
   /** Where `timer` stands, or would stand, in the list. */
