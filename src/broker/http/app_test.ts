@@ -31,6 +31,18 @@ Deno.test("configure answers with the queue as it stands", async () => {
   assert.deepEqual(second.body.options, { leaseTime: 5, mine: [1] });
 });
 
+Deno.test("an option that is null keeps its value, and an unknown one is stored as null", async () => {
+  const bench = await HttpBench.started();
+  const options = { leaseTime: null, encryptionEnabled: false, windowBuffer: 0, mine: null };
+  const { body } = await bench.call("/api/v1/configure", { body: { queue: "q", options } });
+  assert.deepEqual(body.options, {
+    leaseTime: 300,
+    encryptionEnabled: false,
+    windowBuffer: 0,
+    mine: null,
+  });
+});
+
 Deno.test("configure tells the peers to drop what they know of the queue", async () => {
   const bench = await HttpBench.started();
   await bench.call("/api/v1/configure", { body: { queue: "q" } });
@@ -517,6 +529,36 @@ const REFUSED: [string, string, string | Uint8Array | undefined, string][] = [
     "a bad option",
     '{"queue":"q","options":{"leaseTime":"1"}}',
     "options.leaseTime:",
+  ],
+  [
+    "/api/v1/configure",
+    "a lease of no time",
+    '{"queue":"q","options":{"leaseTime":0}}',
+    "options.leaseTime: must be a whole number from 1",
+  ],
+  [
+    "/api/v1/configure",
+    "half a retry",
+    '{"queue":"q","options":{"retryLimit":0.5}}',
+    "options.retryLimit:",
+  ],
+  [
+    "/api/v1/configure",
+    "encryption",
+    '{"queue":"q","options":{"encryptionEnabled":true}}',
+    "options.encryptionEnabled: must be false",
+  ],
+  [
+    "/api/v1/configure",
+    "delayed processing",
+    '{"queue":"q","options":{"delayedProcessing":5}}',
+    "options.delayedProcessing: must be 0",
+  ],
+  [
+    "/api/v1/configure",
+    "endless options",
+    `{"queue":"q","options":{"mine":"${"x".repeat(65_536)}"}}`,
+    "options: must be at most 65536 characters",
   ],
   ["/api/v1/configure", "an empty queue", '{"queue":""}', "queue: must not be empty"],
   ["/api/v1/configure", "options of the wrong type", '{"queue":"q","options":1}', "options:"],

@@ -1,38 +1,71 @@
 import * as v from "valibot";
+import { RawJson } from "./raw_json.ts";
 import { tenantOf } from "../tenancy.ts";
 import { ApiError } from "./api_error.ts";
 import { type BodyFormat, name, parseBody } from "./input.ts";
 import type { App, HttpParts } from "./parts.ts";
 
-const text = v.nullish(v.string("must be a string"));
-const number = v.optional(
-  v.pipe(v.number("must be a number"), v.minValue(0, "must not be negative")),
-);
-const flag = v.optional(v.boolean("must be true or false"));
+/** The longest that the options' text may be, since all of it becomes values. */
+const OPTIONS_LENGTH_MAX = 65_536;
 
-/** The options that have a meaning, by their types; any other is kept as it is given. */
+const INT32_MAX = 2_147_483_647;
+
+/** An option that is left out, or null, keeps its value. */
+function option<Output>(
+  schema: v.GenericSchema<Output>,
+): v.GenericSchema<Output | null | undefined> {
+  return v.nullish(schema);
+}
+
+function integer(min: number) {
+  const message = `must be a whole number from ${min} to ${INT32_MAX}`;
+  const schema = v.pipe(
+    v.number(message),
+    v.check((number) => Number.isInteger(number) && number >= min && number <= INT32_MAX, message),
+  );
+  return option(schema);
+}
+
+/** An option that this version does not support: it can be said to be off, and no more. */
+function off<Value extends number | boolean>(value: Value) {
+  return option(v.literal(value, `must be ${value}: anything else is not supported`));
+}
+
+/** The options that have an effect; any other is kept as it is given. */
 const options = v.looseObject({
-  leaseTime: number,
-  retryLimit: number,
-  retryDelay: number,
-  dlqAfterMaxRetries: flag,
-  dedupWindowSeconds: number,
-  encryptionEnabled: flag,
-  delayedProcessing: number,
-  windowBuffer: number,
-  retentionSeconds: number,
-  completedRetentionSeconds: number,
+  leaseTime: integer(1),
+  retryLimit: integer(0),
+  retryDelay: integer(0),
+  dlqAfterMaxRetries: option(v.boolean("must be true or false")),
+  dedupWindowSeconds: integer(0),
+  encryptionEnabled: off(false),
+  delayedProcessing: off(0),
+  windowBuffer: off(0),
+  retentionSeconds: integer(0),
+  completedRetentionSeconds: integer(0),
 }, "must be an object");
+
+const KNOWN = new Set(Object.keys(options.entries));
+
+const text = v.nullish(v.string("must be a string"));
 
 const schema = v.object({
   queue: name,
   namespace: text,
   task: text,
-  options: v.nullish(options),
+  options: v.optional(v.pipe(
+    v.instance(RawJson),
+    v.check(
+      ({ text }) => text.length <= OPTIONS_LENGTH_MAX,
+      `must be at most ${OPTIONS_LENGTH_MAX} characters of JSON`,
+    ),
+    v.transform(({ text }) => JSON.parse(text)),
+    v.nullish(options),
+  )),
 }, "must be an object");
 
 const FORMAT: BodyFormat<typeof schema> = {
-  shape: { members: { queue: "scalar", namespace: "scalar", task: "scalar", options: "value" } },
+  shape: { members: { queue: "scalar", namespace: "scalar", task: "scalar", options: "raw" } },
   schema,
 };
 
@@ -54,7 +87,7 @@ export function addConfigureRoute(app: App, { store, gate, bodies, broadcast }: 
         queue,
         ...(typeof namespace === "string" ? { namespace } : {}),
         ...(typeof task === "string" ? { task } : {}),
-        ...(options == null ? {} : { options }),
+        ...(options == null ? {} : { options: withoutNulls(options) }),
       });
       broadcast({ type: "queue_config_set", queue, tenant });
       return context.json({
@@ -77,4 +110,11 @@ function parse(body: string): v.InferOutput<typeof schema> {
     throw new ApiError(400, "queue is required");
   }
   return parseBody(body, FORMAT);
+}
+
+/** Leaves out the known options that are null: they are not mentioned. */
+function withoutNulls(options: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(options).filter(([name, value]) => value != null || !KNOWN.has(name)),
+  );
 }

@@ -9,13 +9,12 @@
  */
 
 /**
- * What to make of a value: a `scalar` becomes a string, number, boolean or null; a `value` whatever
- * `JSON.parse` makes of it; `raw` stays the text that it is. Of an object, the members that are named;
+ * What to make of a value: a `scalar` becomes a string, number, boolean or null; `raw` stays
+ * the text that it is. Of an object, the members that are named;
  * of an array, its elements. An array or object where the shape has none becomes an empty one.
  */
 export type Shape =
   | "scalar"
-  | "value"
   | "raw"
   | { readonly members: Readonly<Record<string, Shape>> }
   | { readonly elements: Shape; readonly countMax: number };
@@ -72,7 +71,6 @@ class Reader {
 
   read(shape: Shape): unknown {
     if (shape === "raw") return new RawJson(this.#skipped());
-    if (shape === "value") return JSON.parse(this.#skipped());
     const code = this.#text.charCodeAt(this.at);
     if (code === OPEN_OBJECT) {
       if (typeof shape === "object" && "members" in shape) return this.#readObject(shape.members);

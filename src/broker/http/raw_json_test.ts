@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type RawJson, readJson, type Shape } from "./raw_json.ts";
+import { RawJson, readJson, type Shape } from "./raw_json.ts";
 
 const PUSH: Shape = {
   members: {
@@ -38,10 +38,15 @@ Deno.test("the last of two equal keys counts, however it is written", () => {
 });
 
 Deno.test("only what the shape names becomes a value", () => {
-  const shape: Shape = { members: { a: "scalar", b: "scalar", c: "value", d: { members: {} } } };
+  const shape: Shape = { members: { a: "scalar", b: "scalar", c: "raw", d: { members: {} } } };
   const text =
     '{"__proto__":{"x":1},"constructor":1,"a":{"deep":[1]},"b":[1],"c":[{"x":1}],"d":[2]}';
-  assert.deepEqual(readJson(text, shape), { a: {}, b: [], c: [{ x: 1 }], d: [] });
+  assert.deepEqual(readJson(text, shape), {
+    a: {},
+    b: [],
+    c: new RawJson('[{"x":1}]'),
+    d: [],
+  });
 });
 
 Deno.test("an array longer than its shape allows is refused as it is read", () => {
@@ -98,11 +103,10 @@ function accepts(read: () => unknown): boolean {
   }
 }
 
-Deno.test("any JSON text is read as JSON.parse reads it", () => {
+Deno.test("any JSON text is taken, and kept without the white space around it", () => {
   fc.assert(fc.property(jsonText, (text) => {
     const raw = readJson(text, "raw") as RawJson;
     assert.equal(raw.text, text.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, ""));
-    assert.deepEqual(readJson(text, "value"), JSON.parse(text));
   }));
 });
 
