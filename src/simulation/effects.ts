@@ -21,7 +21,7 @@ export class Effects {
     else for (const text of textsOfMessage(message)) this.#touched.add(text);
   }
 
-  /** The state in a text that is equal for equal states. */
+  /** A fingerprint: a message that changes the state changes it. */
   toString(): string {
     return `${this.#touched.size} ${this.#isInMaintenance} ${this.#isInPopMaintenance}`;
   }

@@ -51,11 +51,6 @@ export class Link {
     return this.#isCut;
   }
 
-  /** The connections' directions that run over this link now. */
-  get pipes(): ReadonlySet<Pipe> {
-    return this.#pipes;
-  }
-
   /** Counts `pipe` among those that a cut holds. */
   attach(pipe: Pipe): void {
     this.#pipes.add(pipe);

@@ -72,11 +72,6 @@ export class SimulatedProcess implements Network {
     return this.#connections.size + this.#listeners.size + this.#lookUps;
   }
 
-  /** The connections and attempts that it has open. */
-  get connections(): ReadonlySet<SimulatedConnection> {
-    return this.#connections;
-  }
-
   /** The listeners that it has open. */
   get listeners(): ReadonlySet<SimulatedListener> {
     return this.#listeners;

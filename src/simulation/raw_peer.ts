@@ -77,13 +77,6 @@ export class RawPeer {
     }
   }
 
-  /** Takes out, and forgets, what has arrived so far. */
-  takeReceived(): Uint8Array {
-    const taken = this.#received;
-    this.#received = new Uint8Array(0);
-    return taken;
-  }
-
   /** Closes the connection. */
   close(): void {
     this.connection.close();

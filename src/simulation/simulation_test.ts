@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { FAULTS } from "./faults.ts";
+import type { Clock } from "../mesh/runtime.ts";
+import type { Plant } from "./simulated_node.ts";
 import { type Outcome, simulate } from "./simulation.ts";
 import type { Rule } from "./violation.ts";
 
@@ -8,7 +10,7 @@ const SEEDS_MAX = 1000;
 
 /** The first run whose violation is of one of `rules`. */
 async function firstFound(
-  plant: (typeof FAULTS)[number]["plant"],
+  plant: Plant,
   rules: readonly Rule[],
 ): Promise<Outcome | undefined> {
   for (let seed = 0; seed < SEEDS_MAX; seed++) {
@@ -39,6 +41,24 @@ for (const { name, rules, plant } of FAULTS) {
     assert.equal((await simulate(seed)).violation, null, "found without the fault as well");
   });
 }
+
+Deno.test("an error that comes out of a timer is reported like anything else that goes wrong", async () => {
+  const plant: Plant = (setup) => {
+    const { clock } = setup.options.runtime;
+    const failing: Clock = {
+      now: () => clock.now(),
+      setTimer: (ms) =>
+        clock.setTimer(ms, () => {
+          throw new Error("from a timer");
+        }),
+    };
+    const runtime = { ...setup.options.runtime, clock: failing };
+    return { ...setup, options: { ...setup.options, runtime } };
+  };
+  const { violation } = await simulate(0, { plant });
+  assert.equal(violation?.rule, "crash");
+  assert.match(violation.text, /from a timer/);
+});
 
 Deno.test("a run is the same whether it is traced or not, and differs from seed to seed", async () => {
   const plain = await simulate(1);
