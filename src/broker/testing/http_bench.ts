@@ -100,17 +100,22 @@ export class HttpBench {
 
   /** Asks and reads the reply. */
   async call(path: string, options: CallOptions = {}): Promise<Reply> {
-    const { body, signal, headers = {}, completed = Promise.resolve() } = options;
-    const request = new Request(`http://replica${path}`, {
-      method: options.method ?? (body === undefined ? "GET" : "POST"),
-      headers,
-      ...(body === undefined ? {} : { body: toBody(body) }),
-      ...(signal === undefined ? {} : { signal }),
-    });
-    const response = await this.handler(request, { completed });
+    const { completed = Promise.resolve() } = options;
+    const response = await this.handler(toRequest(path, options), { completed });
     const text = await response.text();
     return { status: response.status, text, body: text === "" ? undefined : JSON.parse(text) };
   }
+}
+
+/** The request that `options` describe. */
+export function toRequest(path: string, options: CallOptions): Request {
+  const { body, signal, headers = {} } = options;
+  return new Request(`http://replica${path}`, {
+    method: options.method ?? (body === undefined ? "GET" : "POST"),
+    headers,
+    ...(body === undefined ? {} : { body: toBody(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  });
 }
 
 function toBody(body: unknown): BodyInit {
