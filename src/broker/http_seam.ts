@@ -7,13 +7,17 @@
 /** What becomes of one reply. */
 export interface Delivery {
   /**
-   * Resolves once the reply has been handed to the client's connection in whole; rejects where the
-   * client left before that.
+   * Resolves once the kernel has taken the whole reply; rejects where the client left before that.
+   * Nobody has to listen to it.
    */
   readonly completed: Promise<void>;
 }
 
-/** Answers one request. `request.signal` aborts as soon as the client is gone. Never rejects. */
+/**
+ * Answers one request. `request.signal` aborts as soon as the client is gone, unless it has had its
+ * reply by then. The request may be one that `new Request(request)` does not take: read it, do not
+ * copy it. Never rejects.
+ */
 export type HttpHandler = (request: Request, delivery: Delivery) => Promise<Response>;
 
 /** Where to listen for HTTP. */
@@ -22,6 +26,11 @@ export interface HttpListenOptions {
   readonly port: number;
   /** The address to bind; every address of both families where it is left out. */
   readonly hostname?: string;
+  /**
+   * Is told what no handler can be told: a handler that rejected against its contract, which the
+   * client sees as 500; a connection that could not be accepted. Serving goes on.
+   */
+  readonly onError?: (error: unknown) => void;
 }
 
 /** A bound HTTP port. */
@@ -29,8 +38,9 @@ export interface HttpListener {
   /** The port that was bound. */
   readonly port: number;
   /**
-   * Takes no more requests, waits for those under way, and unbinds the port. Idle kept-alive
-   * connections are closed at once.
+   * Takes no more connections and unbinds the port. Resolves when every request under way has been
+   * answered and every handler has ended, also one whose client has left. Connections without a
+   * request under way are closed at once, the others after their reply. Closing twice is harmless.
    */
   close(): Promise<void>;
 }
