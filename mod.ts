@@ -13,7 +13,7 @@ export * from "./src/mesh/config.ts";
 export { ConfigError, type Env } from "./src/mesh/env.ts";
 export type { ServerStats } from "./src/mesh/liveness.ts";
 export { Mesh, type MeshOptions } from "./src/mesh/mesh.ts";
-export type { PeerState, PeerStats } from "./src/mesh/outbound.ts";
+export type { PeerState, PeerStats } from "./src/mesh/peer_stats.ts";
 export * from "./src/mesh/peers.ts";
 export * from "./src/mesh/runtime.ts";
 export type { DisabledStats, EnabledStats, MeshStats } from "./src/mesh/stats.ts";

@@ -2,9 +2,11 @@ import { buildHello, createNonce, type Mac } from "../protocol/hello.ts";
 import { type Backoff, BACKOFF_MS_MAX } from "./backoff.ts";
 import { dial, messageOf } from "./dial.ts";
 import { Pause } from "./pause.ts";
+import type { PeerState, PeerStats } from "./peer_stats.ts";
 import type { PeerAddress } from "./peers.ts";
 import type { Connection, Logger, Runtime, Timer } from "./runtime.ts";
 import type { SendQueue } from "./send_queue.ts";
+import { StallWatch } from "./stall_watch.ts";
 
 /** A peer that turned out to be this very node is looked at again after this many milliseconds. */
 const SELF_RECHECK_MS = 60_000;
@@ -14,40 +16,6 @@ const SELF_PROOF_MS = 1000;
 
 /** So many connections in a row have to end that way: one may be chance and a replay. */
 const SELF_PROOFS = 2;
-
-/**
- * Where a peer stands: `waiting` for the next attempt, `dialling`, `greeting` (the HELLO is being
- * written), `connected`, `self` (it is this very node) or `closed`.
- */
-export type PeerState = "waiting" | "dialling" | "greeting" | "connected" | "self" | "closed";
-
-/** One peer as an operator sees it (protocol, section 8). */
-export interface PeerStats {
-  /** The configured host. */
-  readonly host: string;
-  /** The configured port. */
-  readonly port: number;
-  /** The HELLO was written and the connection stands. */
-  readonly connected: boolean;
-  /** The same as `connected`. */
-  readonly resolved: boolean;
-  /** The address that it is connected to; null while it is not connected. */
-  readonly resolved_ip: string | null;
-  /** Where it stands. */
-  readonly state: PeerState;
-  /** Why it is not connected, or was not until a moment ago; null once that is over. */
-  readonly last_error: string | null;
-  /** Frames asked for: the sum of the four below. */
-  readonly messages_asked: number;
-  /** Frames whose last byte the kernel took (SND-6). */
-  readonly messages_sent: number;
-  /** Frames given up: the peer was down, or its queue full (SND-1). */
-  readonly messages_dropped: number;
-  /** Frames that left inside another one. */
-  readonly messages_coalesced: number;
-  /** Frames that wait. */
-  readonly queued: number;
-}
 
 /** What an {@linkcode OutboundPeer} rests on. */
 export interface OutboundOptions {
@@ -110,10 +78,7 @@ export class OutboundPeer {
   #writing = false;
   /** The latest such turn. */
   #turn: Promise<void> = Promise.resolve();
-  /** The kernel has been handed bytes and has not answered. */
-  #handed = false;
-  #progressMs = 0;
-  #stallTimer: Timer | undefined;
+  readonly #stall: StallWatch;
   #heartbeatTimer: Timer | undefined;
 
   #asked = 0;
@@ -125,7 +90,12 @@ export class OutboundPeer {
   constructor(options: OutboundOptions) {
     this.#options = options;
     this.#queue = options.queue;
-    this.#pause = new Pause(options.runtime.clock);
+    const { runtime: { clock }, stallMs } = options;
+    this.#pause = new Pause(clock);
+    this.#stall = new StallWatch(clock, {
+      stallMs,
+      onStall: () => this.#end(`the peer took no byte for ${stallMs} ms`),
+    });
   }
 
   /** Whether this peer turned out to be this very node. */
@@ -297,28 +267,12 @@ export class OutboundPeer {
     this.#dropped += this.#queue.clear();
   }
 
-  /** Writes once, and sees to it that a peer that takes no byte is noticed. */
+  /** Writes once, under the eye of the stall watch. */
   async #hand(connection: Connection, bytes: Uint8Array): Promise<number> {
-    this.#progressMs = this.#options.runtime.clock.now();
-    this.#handed = true;
-    this.#watchStall(connection);
+    this.#stall.handed();
     const count = await connection.write(bytes);
-    if (this.#session?.connection === connection) this.#handed = false;
+    if (this.#session?.connection === connection) this.#stall.taken();
     return count;
-  }
-
-  /** One timer watches many writes: it looks at the latest of them when it is due. */
-  #watchStall(connection: Connection): void {
-    const { runtime: { clock }, stallMs } = this.#options;
-    if (this.#stallTimer !== undefined) return;
-    const check = () => {
-      this.#stallTimer = undefined;
-      if (this.#session?.connection !== connection || !this.#handed) return;
-      const leftMs = this.#progressMs + stallMs - clock.now();
-      if (leftMs > 0) this.#stallTimer = clock.setTimer(leftMs, check);
-      else this.#end(`the peer took no byte for ${stallMs} ms`);
-    };
-    this.#stallTimer = clock.setTimer(stallMs, check);
   }
 
   #scheduleHeartbeat(connection: Connection): void {
@@ -342,9 +296,7 @@ export class OutboundPeer {
     this.#selfMetMs = undefined;
     this.#self = this.#selfProofs >= SELF_PROOFS;
     this.#state = this.#self ? "self" : "waiting";
-    this.#handed = false;
-    this.#stallTimer?.cancel();
-    this.#stallTimer = undefined;
+    this.#stall.stop();
     this.#heartbeatTimer?.cancel();
     this.#heartbeatTimer = undefined;
     // A turn that is under way knows best how much was still sent, and drops the rest itself.

@@ -2,7 +2,7 @@ import type { MeshConfig } from "./config.ts";
 import type { Inbound } from "./inbound.ts";
 import type { ServerStats } from "./liveness.ts";
 import type { PeerAddress } from "./peers.ts";
-import type { PeerStats } from "./outbound.ts";
+import type { PeerStats } from "./peer_stats.ts";
 
 /** A node without peers, or switched off (TOP-7). */
 export interface DisabledStats {

@@ -5,7 +5,7 @@
  */
 
 import { BACKOFF_MS_MAX, BACKOFF_MS_MIN } from "../mesh/backoff.ts";
-import type { PeerStats } from "../mesh/outbound.ts";
+import type { PeerStats } from "../mesh/peer_stats.ts";
 import type { SendQueue } from "../mesh/send_queue.ts";
 import type { SimulatedConnection } from "./connection.ts";
 import type { NodeSettings } from "./node_settings.ts";
