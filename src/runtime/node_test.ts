@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { bundleForNode, runNode } from "../testing/node_bundle.ts";
 import { nodeRuntime } from "./node.ts";
+import { meshSuite } from "./testing/mesh_suite.ts";
 import { networkSuite } from "./testing/network_suite.ts";
 import type { CaseResult } from "./testing/node_main.ts";
 
 networkSuite(nodeRuntime(), (name, body) => Deno.test(`Node's network on Deno: ${name}`, body));
+meshSuite(nodeRuntime(), (name, body) => Deno.test(`Node's network on Deno: ${name}`, body));
 
 Deno.test("both seams hold under Node, and nothing keeps the process alive", async (t) => {
   const bundle = await bundleForNode(new URL("./testing/node_main.ts", import.meta.url));

@@ -16,14 +16,23 @@ export interface NodeBundle {
   remove(): Promise<void>;
 }
 
+/** How to bundle. */
+export interface BundleOptions {
+  /** The path of the `deno.json` that names the imports; the one that is found by default. */
+  readonly config?: string;
+}
+
 /**
  * Bundles an entry point with all that it imports, packages included.
  *
- * @param entry The entry point, a file of this project.
+ * @param entry The entry point, a file of this project, or one that `config` knows the imports of.
  * @returns The bundle, in a temporary directory of its own.
  * @throws {Error} Where it cannot be bundled, with what the bundler says.
  */
-export async function bundleForNode(entry: URL): Promise<NodeBundle> {
+export async function bundleForNode(
+  entry: URL,
+  { config }: BundleOptions = {},
+): Promise<NodeBundle> {
   const directory = await Deno.makeTempDir({ prefix: "queen-mesh-node-" });
   const path = join(directory, "bundle.mjs");
   function remove(): Promise<void> {
@@ -31,7 +40,16 @@ export async function bundleForNode(entry: URL): Promise<NodeBundle> {
   }
   try {
     const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-      args: ["bundle", "--quiet", "--platform", "deno", "--output", path, fileURLToPath(entry)],
+      args: [
+        "bundle",
+        "--quiet",
+        "--platform",
+        "deno",
+        ...(config === undefined ? [] : ["--config", config]),
+        "--output",
+        path,
+        fileURLToPath(entry),
+      ],
       stdin: "null",
     }).output();
     if (!success) throw new Error(`Cannot bundle ${entry}: ${new TextDecoder().decode(stderr)}`);

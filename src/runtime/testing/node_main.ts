@@ -7,6 +7,7 @@
 
 import { listenHttp, nodeRuntime } from "../node.ts";
 import { httpSuite } from "./http_suite.ts";
+import { meshSuite } from "./mesh_suite.ts";
 import { networkSuite } from "./network_suite.ts";
 
 /** What became of one test. */
@@ -19,6 +20,7 @@ export interface CaseResult {
 
 const cases: { name: string; body: () => Promise<void> }[] = [];
 networkSuite(nodeRuntime(), (name, body) => cases.push({ name: `Node's network: ${name}`, body }));
+meshSuite(nodeRuntime(), (name, body) => cases.push({ name: `Node's network: ${name}`, body }));
 httpSuite(listenHttp, (name, body) => cases.push({ name: `HTTP on Node: ${name}`, body }));
 
 for (const { name, body } of cases) {
