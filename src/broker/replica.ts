@@ -124,6 +124,7 @@ export class Replica implements AsyncDisposable {
       this.#listener = await listenHttp(this.#handler, {
         port,
         ...(hostname === undefined ? {} : { hostname }),
+        onError: (error) => logger.error("Serving HTTP failed", { error }),
       });
       await this.#mesh.start();
       await this.#gate.start();

@@ -69,22 +69,27 @@ export class SchemaGate {
       this.#isOpen = true;
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
-      this.#retry(error);
+      const delayMs = this.#retry();
+      this.#logger.warn("PostgreSQL is away; trying again", { reason: error.message, delayMs });
     }
   }
 
-  #retry(error: unknown): void {
-    if (this.#isClosed) return;
+  /** Sets the next attempt. Returns the delay until then, in milliseconds. */
+  #retry(): number | undefined {
+    if (this.#isClosed) return undefined;
     const delayMs = Math.round(this.#backoff.next());
-    this.#logger.warn("The schema could not be prepared; trying again", { error, delayMs });
     this.#timer = this.#clock.setTimer(delayMs, () => {
       this.#attempt = this.#migrate().then(
         () => {
           if (this.#isOpen) this.#logger.info("PostgreSQL is back and the schema is ready");
         },
-        // Nobody can be refused a start any more: an operator has to see to it, then it goes on.
-        (error) => this.#retry(error),
+        (error) => {
+          // It is too late to refuse the start: an operator has to see to it, then it goes on.
+          const delayMs = this.#retry();
+          this.#logger.error("The schema is refused; trying again", { error, delayMs });
+        },
       );
     });
+    return delayMs;
   }
 }
