@@ -73,7 +73,8 @@ export function useTestStores(): (options?: TestStoreOptions) => Promise<TestSto
     };
     const store = another(options);
     await store.migrate();
-    const sql = postgres(url, { max: 5, fetch_types: false, onnotice: () => {} });
+    // Without fetch_types its reserve() never resolves on a connection that is not open yet.
+    const sql = postgres(url, { max: 5, fetch_types: true, onnotice: () => {} });
     return {
       store,
       sql,

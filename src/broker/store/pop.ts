@@ -19,45 +19,32 @@ import type {
 /** The group of pops that name none. */
 export const QUEUE_MODE = "__QUEUE_MODE__";
 
-/** How many partitions in a row a pop may find empty before it says that there is nothing. */
-const LOOKS_MAX = 16;
-
 /** Claims a batch of one partition. */
 export async function pop(
   pool: Pool,
   schema: string,
   { tenant, query }: { readonly tenant: TenantId; readonly query: PopQuery },
 ): Promise<PopResult> {
-  let awaited: string | null = null;
-  for (let look = 0; look < LOOKS_MAX; look++) {
-    const [head, ...rows] = await pool.query(
-      `select * from ${schema}.pop($1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::bigint,
-        $7::integer, $8::boolean, $9::uuid)`,
-      [
-        tenant,
-        query.queue,
-        query.partition ?? null,
-        QUEUE_MODE,
-        String(query.batch),
-        String(query.bytesMax ?? Number.MAX_SAFE_INTEGER),
-        query.leaseSeconds === undefined ? null : String(query.leaseSeconds),
-        query.autoAck,
-        awaited,
-      ],
-    );
-    if (!head) break;
-    if (rows.length > 0) {
-      const more = head["more"] as string | null;
-      return {
-        batch: toBatch(head, rows),
-        more: more === null ? undefined : { queue: query.queue, partition: more },
-      };
-    }
-    // It looked ready and was empty. Where a push to it is under way, wait for the outcome, with
-    // no lock held meanwhile.
-    awaited = head["awaited"] as string | null;
-  }
-  return { batch: undefined, more: undefined };
+  const [head, ...rows] = await pool.query(
+    `select * from ${schema}.pop($1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::bigint,
+      $7::integer, $8::boolean)`,
+    [
+      tenant,
+      query.queue,
+      query.partition ?? null,
+      QUEUE_MODE,
+      String(query.batch),
+      String(query.bytesMax ?? Number.MAX_SAFE_INTEGER),
+      query.leaseSeconds === undefined ? null : String(query.leaseSeconds),
+      query.autoAck,
+    ],
+  );
+  if (!head) return { batch: undefined, more: undefined };
+  const more = head["more"] as string | null;
+  return {
+    batch: toBatch(head, rows),
+    more: more === null ? undefined : { queue: query.queue, partition: more },
+  };
 }
 
 function toBatch(
@@ -91,6 +78,15 @@ export async function giveBack(
   return row && { queue: row["queue"] as string, partition: row["partition"] as string };
 }
 
+/** Whether something waits for a cursor's group: one look into an index. */
+const hasMessage = (s: string): string =>
+  `(
+    select true from ${s}.message
+      where partition_id = cursor.partition_id and number > cursor.committed
+        and number <> all (cursor.settled)
+      limit 1
+  ) is true`;
+
 /** What the schema needs for {@linkcode pop} and {@linkcode giveBack}. */
 export const popFunctions = (s: string): readonly string[] => [
   `
@@ -110,14 +106,38 @@ begin
   return case when v_last is null then 'unknown' when v_last > p_committed then 'some' else 'none' end;
 end $$`,
   `
--- Returns nothing where nothing is ready, and else a head, followed by the messages. A head alone
--- says that the partition turned out to be empty; awaited names it if a push to it is under way.
+-- Makes idle the oldest cursors that look ready where nothing waits: a push was rolled back after
+-- an ack had met it half-way. It locks a cursor only once it knows that there is nothing to take
+-- from it and that no push is under way, so that no pop is kept from a message.
+create function ${s}.clear_ready(p_queue_id uuid, p_group text, p_now timestamptz)
+returns void language plpgsql as $$
+declare
+  v_partition_id uuid;
+  v_last bigint;
+begin
+  for v_partition_id in
+    select partition_id from ${s}.cursor
+      where queue_id = p_queue_id and consumer_group = p_group and ready_at <= p_now
+      order by ready_at limit 10
+  loop
+    select last_number into v_last from ${s}.partition where id = v_partition_id
+      for share skip locked;
+    continue when not found;
+    update ${s}.cursor
+      set ready_at = null, committed = v_last, settled = '{}',
+        lease_id = null, lease_end = v_last, lease_expires_at = null
+      where partition_id = v_partition_id and consumer_group = p_group and ready_at <= p_now
+        and not (${hasMessage(s)});
+  end loop;
+end $$`,
+  `
+-- Returns nothing where there is nothing to take, and else a head, followed by the messages.
 create function ${s}.pop(
   p_tenant uuid, p_queue text, p_partition text, p_group text, p_batch integer, p_bytes bigint,
-  p_lease_seconds integer, p_auto_ack boolean, p_awaited uuid
+  p_lease_seconds integer, p_auto_ack boolean
 )
 returns table (
-  partition text, partition_id uuid, lease_id uuid, more text, awaited uuid,
+  partition text, partition_id uuid, lease_id uuid, more text,
   id uuid, transaction_id text, payload text, created_at text
 )
 language plpgsql ${FUNCTION_SETTINGS} as $$
@@ -126,9 +146,8 @@ declare
   v_queue ${s}.queue;
   v_partition_id uuid;
   v_cursor ${s}.cursor;
-  v_now timestamptz;
+  v_now timestamptz := clock_timestamp();
   v_end bigint;
-  v_last bigint;
   v_backlog text;
   v_lease_id uuid;
   v_more text;
@@ -139,13 +158,10 @@ begin
       values (p_tenant, p_queue, ${DEFAULT_LEASE_SECONDS}) on conflict do nothing;
     return;
   end if;
-  if p_awaited is not null then
-    perform from ${s}.partition where id = p_awaited for share;
-  end if;
-  v_now := clock_timestamp();
   if p_partition is null then
     select * into v_cursor from ${s}.cursor
       where queue_id = v_queue.id and consumer_group = p_group and ready_at <= v_now
+        and ${hasMessage(s)}
       order by ready_at limit 1
       for no key update skip locked;
   else
@@ -153,52 +169,36 @@ begin
       where queue_id = v_queue.id and name = p_partition;
     select * into v_cursor from ${s}.cursor
       where partition_id = v_partition_id and consumer_group = p_group and ready_at <= v_now
+        and ${hasMessage(s)}
       for no key update skip locked;
   end if;
   if not found then
+    perform ${s}.clear_ready(v_queue.id, p_group, v_now);
     return;
   end if;
 
-  for v_look in 1 .. 2 loop
-    select max(number) into v_end from (
-      select number, row_number() over upwards as position,
-        sum(octet_length(payload)) over upwards as bytes
-      from (
-        select number, payload from ${s}.message
-          where partition_id = v_cursor.partition_id and number > v_cursor.committed
-            and number <> all (v_cursor.settled)
-          order by number limit p_batch
-      ) message
-      window upwards as (order by number)
-    ) message where bytes <= p_bytes or position = 1;
-    exit when v_end is not null or v_look = 2;
-    -- Once the partition is held, no push is under way, and the second look sees the last one.
-    select last_number into v_last from ${s}.partition where id = v_cursor.partition_id
-      for share skip locked;
-    if not found then
-      return query select null::text, null::uuid, null::uuid, null::text, v_cursor.partition_id,
-        null::uuid, null::text, null::text, null::text;
-      return;
-    end if;
-  end loop;
-  if v_end is null then
-    update ${s}.cursor
-      set ready_at = null, committed = v_last, settled = '{}',
-        lease_id = null, lease_end = v_last, lease_expires_at = null
-      where partition_id = v_cursor.partition_id and consumer_group = p_group;
-    return query select null::text, null::uuid, null::uuid, null::text, null::uuid,
-      null::uuid, null::text, null::text, null::text;
+  select max(number) into v_end from (
+    select number, row_number() over upwards as position,
+      sum(octet_length(payload)) over upwards as bytes
+    from (
+      select number, payload from ${s}.message
+        where partition_id = v_cursor.partition_id and number > v_cursor.committed
+          and number <> all (v_cursor.settled)
+        order by number limit p_batch
+    ) message
+    window upwards as (order by number)
+  ) message where bytes <= p_bytes or position = 1;
+  if v_end is null then -- a sweep took them just now
     return;
   end if;
-
   if p_partition is null then
     select partition.name into v_more
       from ${s}.cursor join ${s}.partition on partition.id = cursor.partition_id
       where cursor.queue_id = v_queue.id and consumer_group = p_group and ready_at <= v_now
-        and cursor.partition_id <> v_cursor.partition_id
+        and cursor.partition_id <> v_cursor.partition_id and ${hasMessage(s)}
       order by ready_at limit 1;
+    select partition.name into p_partition from ${s}.partition where id = v_cursor.partition_id;
   end if;
-  select partition.name into p_partition from ${s}.partition where id = v_cursor.partition_id;
   v_now := clock_timestamp();
   if p_auto_ack then
     v_backlog := ${s}.backlog(v_cursor.partition_id, v_end);
@@ -217,9 +217,9 @@ begin
       set lease_id = v_lease_id, lease_end = v_end, lease_expires_at = v_now, ready_at = v_now
       where partition_id = v_cursor.partition_id and consumer_group = p_group;
   end if;
-  return query select p_partition, v_cursor.partition_id, v_lease_id, v_more, null::uuid,
+  return query select p_partition, v_cursor.partition_id, v_lease_id, v_more,
     null::uuid, null::text, null::text, null::text;
-  return query select null::text, null::uuid, null::uuid, null::text, null::uuid,
+  return query select null::text, null::uuid, null::uuid, null::text,
     id, transaction_id, payload,
     to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
     from ${s}.message
