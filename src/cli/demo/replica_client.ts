@@ -34,6 +34,14 @@ export interface ReplicaStats {
   readonly waker: WakerFigures;
 }
 
+/** A message to push. */
+export interface PushedMessage {
+  /** The queue. */
+  readonly queue: string;
+  /** Its payload. */
+  readonly data: unknown;
+}
+
 /** A message that a pop took. */
 export interface PoppedMessage {
   /** Its payload. */
@@ -85,8 +93,7 @@ export class ReplicaClient {
   }
 
   /** Pushes one message; it must be stored. */
-  async push(message: { readonly queue: string; readonly data: unknown }, signal: AbortSignal) {
-    const { queue, data } = message;
+  async push({ queue, data }: PushedMessage, signal: AbortSignal): Promise<void> {
     const body = { items: [{ queue, payload: data }] };
     const [item] = JSON.parse(await this.#text("/api/v1/push", { signal, body }));
     if (item?.status !== "queued") {

@@ -69,6 +69,17 @@ export class CommandProcess implements AsyncDisposable {
     }
   }
 
+  /** Resolves to the first match in what it says on stdout. */
+  async said(pattern: RegExp): Promise<RegExpMatchArray> {
+    for (;;) {
+      const match = this.#stdout.match(pattern);
+      if (match) return match;
+      const more = once(this.#child.stdout!, "data").then(() => true);
+      const isAlive = await Promise.race([more, this.#ended.then(() => false)]);
+      if (!isAlive) throw new Error(`it ended without saying ${pattern}: ${this.#stdout}`);
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#deadline);
     if (this.#child.exitCode === null && this.#child.signalCode === null) this.kill("SIGKILL");
