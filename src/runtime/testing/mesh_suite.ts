@@ -9,13 +9,7 @@ import process from "node:process";
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import {
-  type EnabledStats,
-  FrameDecoder,
-  Mesh,
-  MESH_DEFAULTS,
-  type Message,
-} from "../../../mod.ts";
+import { type EnabledStats, FrameDecoder, Mesh, type Message } from "../../../mod.ts";
 import type { MeshConfig, PeerStats, Runtime } from "../../../mod.ts";
 import type { DefineTest } from "./within.ts";
 import { within } from "./within.ts";
