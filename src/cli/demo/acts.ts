@@ -74,15 +74,13 @@ async function playWaking(stage: Stage, { replicas, counts }: Waking): Promise<v
   const { initialMs, maxMs } = POP_WAIT_DEFAULTS;
   const [producer, consumer] = replicas;
   terminal.heading("2  A pop waits on B, a push goes to A");
+  const poll = formatMs(POLL_MS);
   terminal.note(
-    `With the mesh, pops poll every ${
-      formatMs(POLL_MS)
-    } here: only a wake can explain a quick reply. ` +
-      `Without it,`,
+    `With the mesh, pops poll every ${poll} here, so that only a wake can explain a quick reply.`,
   );
   terminal.note(
-    `they poll after ${formatMs(initialMs)} and then less often, up to every ${formatMs(maxMs)}. ` +
-      `The counts are B's own.`,
+    `Without it, they poll after ${formatMs(initialMs)}, then less often, up to every ` +
+      `${formatMs(maxMs)}. The counts are B's own.`,
   );
   const withMesh = await playWithMesh(stage, { producer, consumer, count: rounds });
   const without = await playWithoutMesh(stage, roundsWithout);

@@ -6,10 +6,7 @@ import { until } from "./wait.ts";
 /** How long the mesh may take to form, in milliseconds: more than the longest wait between dials. */
 const FORM_MS_MAX = 15_000;
 
-/**
- * Resolves once each replica is connected to all the others and hears from all of them; on a terminal
- * it shows how far they are.
- */
+/** Resolves once each replica is connected to all the others and hears from all of them. */
 export async function waitUntilMeshed(
   { signal }: Stage,
   replicas: readonly DemoReplica[],

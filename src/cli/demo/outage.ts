@@ -28,7 +28,7 @@ export async function showOutage(
 ): Promise<void> {
   const cast = { producer, consumer, victim };
   const traffic = startTraffic({
-    label: "while C was away",
+    label: `while ${victim.name} was away`,
     consumer,
     producer,
     queue: "demo-outage",
