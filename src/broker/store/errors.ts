@@ -42,6 +42,17 @@ export function isUnavailable(error: unknown): boolean {
   return /^(CONNECTION_[A-Z]+|CONNECT_TIMEOUT|E(?!RR_)[A-Z0-9_]+)$/.test(codeOf(error) ?? "");
 }
 
+/** States of a statement that was stopped, on a connection that is as good as before. */
+const STOPPED_STATES = [...RETRIABLE_STATES, "55P03", "57014"];
+
+/**
+ * Whether the connection that the error came from may serve on. Where it may not, the next one may
+ * well lead to another server.
+ */
+export function leavesConnectionSound(error: unknown): boolean {
+  return !isUnavailable(error) || STOPPED_STATES.includes(sqlState(error) ?? "");
+}
+
 /** The error for the caller: a {@linkcode StoreUnavailableError} where it is one, else itself. */
 export function toStoreError(error: unknown): unknown {
   if (error instanceof StoreUnavailableError || !isUnavailable(error)) return error;

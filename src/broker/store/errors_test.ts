@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import postgres from "postgres";
-import { isRetriable, isUnavailable, toStoreError } from "./errors.ts";
+import { isRetriable, isUnavailable, leavesConnectionSound, toStoreError } from "./errors.ts";
 import { StoreUnavailableError } from "./store.ts";
 
 function postgresError(code: string): Error {
@@ -46,4 +46,13 @@ Deno.test("an unavailable error keeps its cause and is not wrapped twice", () =>
   assert.equal(error.cause, cause);
   assert.match(error.message, /ECONNREFUSED/);
   assert.equal(toStoreError(error), error);
+});
+
+Deno.test("a connection serves on unless the error puts it in doubt", () => {
+  for (const state of ["57014", "55P03", "40P01", "23505"]) {
+    assert.ok(leavesConnectionSound(postgresError(state)), state);
+  }
+  for (const error of [postgresError("25006"), postgresError("57P01"), systemError("EPIPE")]) {
+    assert.equal(leavesConnectionSound(error), false);
+  }
 });

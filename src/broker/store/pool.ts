@@ -6,7 +6,7 @@
 
 import type { Clock, Timer } from "../../mesh/runtime.ts";
 import { Connection, type Parameter, type Row, type Sql } from "./connection.ts";
-import { isRetriable, isUnavailable, toStoreError } from "./errors.ts";
+import { isRetriable, leavesConnectionSound, toStoreError } from "./errors.ts";
 import { StoreUnavailableError } from "./store.ts";
 
 /** What a {@linkcode Pool} is made of. */
@@ -169,9 +169,7 @@ export class Pool {
           resolve(result);
         },
         (error) => {
-          // After a failure of that kind the next call had better start from a new connection: it
-          // may lead to another server.
-          release(!isUnavailable(error));
+          release(leavesConnectionSound(error));
           reject(error);
         },
       );
