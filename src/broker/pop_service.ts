@@ -1,8 +1,8 @@
 import type { Logger } from "../mesh/runtime.ts";
 import {
+  type PartitionName,
   type PoppedBatch,
   type PopQuery,
-  type PopResult,
   type Store,
   StoreUnavailableError,
   type TenantId,
@@ -167,20 +167,22 @@ export class PopService {
     const isGone = signal.aborted;
     if (isGone) this.#giveBack(tenant, batch);
     else waiter?.found(batch.partition);
-    this.#wakeNext(request, { batch, more: result.more });
+    this.#wakeNext(request, batch, result.more);
     if (isGone) return undefined;
     this.#counts[COUNTERS[cause].replies]++;
     return batch;
   }
 
   /** Wakes others for what a pop has left. */
-  #wakeNext({ tenant }: PopRequest, { batch, more }: PopResult): void {
+  #wakeNext({ tenant, query }: PopRequest, batch: PoppedBatch, more: PartitionName | undefined) {
     if (more === undefined) return;
-    if (more.partition === batch?.partition) {
-      // Completed as it was given out, the partition is free again, which no pop could know before.
-      this.#wakes.announce(tenant, [more], { group: QUEUE_MODE });
-    } else {
-      this.#waker.wake({ tenant, ...more, group: QUEUE_MODE });
+    const own = { queue: query.queue, partition: batch.partition };
+    const isOwn = more.partition === own.partition;
+    if (!isOwn) this.#waker.wake({ tenant, ...more, group: QUEUE_MODE });
+    // Completed as it was given out, the partition is free again, which nobody could know before. If
+    // something else was named, a full batch is what hints at messages left in it.
+    if (isOwn || (query.autoAck && batch.messages.length >= query.batch)) {
+      this.#wakes.announce(tenant, [own], { group: QUEUE_MODE });
     }
   }
 

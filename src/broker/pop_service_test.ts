@@ -211,6 +211,23 @@ Deno.test("with autoAck, a full batch wakes the next pop for what it may have le
   await bench.assertNothingLeft();
 });
 
+Deno.test("a full batch with autoAck wakes for its own partition where the store names another", async () => {
+  const bench = new Bench();
+  const pop = bench.store.pop.bind(bench.store);
+  bench.store.pop = async (tenant, query) => {
+    const result = await pop(tenant, query);
+    const more = result.batch && query.autoAck ? { queue: "q", partition: "other" } : undefined;
+    return { ...result, more };
+  };
+  const [any] = await bench.park(1, { batch: 1, autoAck: true });
+  const [only] = await bench.park(1, { partition: "p" });
+  await bench.push("p", "p");
+  await bench.clock.advance(50);
+  assert.equal(any!.batch?.partition, "p");
+  assert.equal(only!.batch?.partition, "p");
+  await bench.assertNothingLeft();
+});
+
 Deno.test("a client that leaves while parked is taken out at once", async () => {
   const bench = new Bench();
   const [asked] = await bench.park(1);

@@ -5,11 +5,12 @@ import { MESH_DEFAULTS } from "../mesh/config.ts";
 import { denoRuntime } from "../runtime/deno.ts";
 import { listenHttp } from "../runtime/http.ts";
 import { testDatabase } from "../testing/test_database.ts";
-import type { PopWaitSettings } from "./backoff.ts";
-import { Replica } from "./replica.ts";
-import { PostgresStore } from "./store/postgres_store.ts";
-import type { ScratchDatabase } from "./store/scratch_database.ts";
-import { MemoryLogger } from "./testing/memory_logger.ts";
+import type { PopWaitSettings } from "../broker/backoff.ts";
+import { Replica } from "../broker/replica.ts";
+import { PostgresStore } from "../broker/store/postgres_store.ts";
+import type { ScratchDatabase } from "../broker/store/scratch_database.ts";
+import { MemoryLogger } from "../broker/testing/memory_logger.ts";
+import { findFreePorts } from "./demo/free_ports.ts";
 
 /** So slow that only a wake explains a reply within the test's deadline. */
 const SLOW: PopWaitSettings = { initialMs: 60_000, threshold: 0, multiplier: 1, maxMs: 60_000 };
@@ -99,7 +100,7 @@ class Node {
 
 /** Replicas that all know each other, on a database of their own. */
 async function startNodes(names: readonly string[], url: string, popWait = SLOW): Promise<Node[]> {
-  const ports = await freePorts(names.length);
+  const ports = await findFreePorts(denoRuntime().network, names.length);
   const nodes = names.map((name, i) =>
     new Node(name, {
       url,
@@ -141,15 +142,6 @@ async function withNodes(
   } finally {
     await database.drop();
   }
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const { network } = denoRuntime();
-  const listeners = await Promise.all(
-    Array.from({ length: count }, () => network.listen({ port: 0, hostname: HOST })),
-  );
-  for (const listener of listeners) listener.close();
-  return listeners.map(({ port }) => port);
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
@@ -295,4 +287,17 @@ Deno.test("a replica outlives a crash of PostgreSQL, and so do the pops parked o
   } finally {
     await server.stop();
   }
+});
+
+Deno.test("with autoAck, what is left of a partition wakes the pop that waits for it alone", async () => {
+  await withNodes(["a", "b"], async (a, b) => {
+    const any = b!.pop("q", "wait=true&autoAck=true&batch=1");
+    await until(async () => (await b!.waker())["parked"] === 1);
+    const only = b!.call("/api/v1/pop/queue/q/partition/a?wait=true");
+    await until(async () => (await b!.waker())["parked"] === 2);
+    await a!.push("q", "a", "a", "b");
+    assert.equal((await any).status, 200);
+    assert.equal((await only).body.partition, "a");
+    assert.equal((await b!.waker())["poll_queries"], 0);
+  });
 });
