@@ -119,6 +119,18 @@ Deno.test("a look-up under way when its entry is dropped puts nothing back", asy
   }
 });
 
+Deno.test("an old look-up that finds no queue does not remove the entry made since", async () => {
+  const { cache, loads } = bench();
+  const before = cache.get(KEY);
+  cache.drop(A, "q");
+  const after = cache.get(KEY);
+  loads[0]!.resolve(undefined);
+  assert.equal(await before, undefined);
+  loads[1]!.resolve(SECRET);
+  assert.deepEqual(await after, SECRET);
+  assert.deepEqual(cache.peek(KEY), SECRET);
+});
+
 Deno.test("who asks after a drop gets a look-up of their own, whichever ends first", async () => {
   for (const drop of ["one", "all"] as const) {
     for (const first of ["old", "new"] as const) {

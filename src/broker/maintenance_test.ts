@@ -237,6 +237,19 @@ Deno.test("while PostgreSQL is away a peer's word counts, until the first answer
   ]);
 });
 
+Deno.test("a peer's word that came during a read counts where the next one fails", async () => {
+  const { flags, clock, table, hear } = replica();
+  hear(false);
+  await clock.advance(1);
+  hear(true);
+  await clock.advance(9);
+  assert.deepEqual([flags.modes.maintenance, flags.isKnown("maintenance")], [false, true]);
+  table.isAway = true;
+  await clock.advance(10);
+  assert.equal(flags.modes.maintenance, true);
+  await flags.close();
+});
+
 Deno.test("a peer's word never outlives an answer, whatever its version", async () => {
   for (const version of [3, 5, 9]) {
     const { flags, clock, table, hear, refresh } = replica();
@@ -277,6 +290,39 @@ Deno.test("PostgreSQL is asked again by a backoff, and at once where it has answ
   flags.postgresAnswered();
   await clock.advance(10_000);
   assert.equal(counts.reads, reads + 1);
+});
+
+Deno.test("each time that PostgreSQL goes away, it is reported and the backoff starts over", async () => {
+  const { clock, table, counts, hear, logger } = replica();
+  for (let outage = 1; outage <= 3; outage++) {
+    table.isAway = true;
+    hear(true);
+    await clock.advance(60_000);
+    table.isAway = false;
+    await clock.advance(5010);
+    const failures = logger.entries.filter(({ fields }) => fields["error"] === AWAY);
+    assert.equal(failures.length, outage);
+  }
+  const { reads } = counts;
+  table.isAway = true;
+  hear(true);
+  await clock.advance(260 + 10);
+  assert.equal(counts.reads, reads + 2);
+  table.isAway = false;
+  await clock.advance(1000);
+  assert.equal(clock.pending, 0);
+});
+
+Deno.test("what a peer said once is forgotten once PostgreSQL has answered", async () => {
+  const { flags, clock, table, hear, refresh } = replica();
+  hear(true);
+  await clock.advance(10);
+  table.isAway = true;
+  await assert.rejects(refresh(), AWAY);
+  hear(true, "pop_maintenance_mode");
+  await clock.advance(10);
+  assert.deepEqual(flags.modes, { maintenance: false, popMaintenance: true });
+  await flags.close();
 });
 
 Deno.test("a local flip is an answer too: it ends what a peer had said of that flag", async () => {

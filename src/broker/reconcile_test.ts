@@ -137,6 +137,32 @@ Deno.test("while PostgreSQL is away nothing changes, and it is tried again soon"
   await reconciler.close();
 });
 
+Deno.test("the next time that PostgreSQL goes away the backoff starts over", async () => {
+  const { clock, postgres, reconciler } = bench();
+  reconciler.start();
+  postgres.isAway = true;
+  await clock.advance(60_000);
+  postgres.isAway = false;
+  await clock.advance(5000);
+  postgres.isAway = true;
+  const { reads } = postgres;
+  await clock.runUntil(clock.now() + INTERVAL_MS, () => postgres.reads > reads);
+  await clock.advance(250);
+  assert.equal(postgres.reads, reads + 2);
+  await reconciler.close();
+});
+
+Deno.test("a start during the first read begins no other", async () => {
+  const { clock, postgres, reconciler } = bench();
+  postgres.latencyMs = 10;
+  reconciler.start();
+  await clock.advance(5);
+  reconciler.start();
+  await clock.advance(100);
+  assert.equal(postgres.reads, 1);
+  await reconciler.close();
+});
+
 Deno.test("a short interval is not made longer by the backoff", async () => {
   const { clock, postgres, reconciler } = bench({ intervalMs: 100 });
   postgres.isAway = true;

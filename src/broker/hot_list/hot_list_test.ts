@@ -241,15 +241,21 @@ Deno.test("a ring that is polled is swept by no interval of reseeding, however l
 Deno.test("deleting a queue drops its rings, and a seeding under way brings nothing back", async () => {
   const { loads, take, mark, hotList } = bench();
   const [other, ofB] = [{ ...KEY, queue: "other" }, { ...KEY, tenant: B }];
-  [KEY, { ...KEY, group: "h" }, ofB, other].forEach(take);
+  [KEY, other, ofB, { ...KEY, group: "h" }].forEach(take);
   mark("p");
   hotList.dropQueue(A, "q");
   hotList.dropQueue(A, "unknown");
   assert.equal(hotList.stats.rings, 2);
-  loads.splice(0).forEach(({ resolve }) => resolve(["seeded"]));
-  await settle();
-  loads.splice(0).forEach(({ resolve }) => resolve(["seeded"]));
-  await settle();
+  const seeded: string[] = [];
+  while (loads.length > 0) {
+    for (const { key, resolve } of loads.splice(0)) {
+      seeded.push(`${key.tenant === A ? "A" : "B"} ${key.queue}`);
+      resolve(["seeded"]);
+    }
+    await settle();
+  }
+  // The first one was under way, the last one had not begun.
+  assert.deepEqual(seeded, ["A q", "A other", "B q"]);
   assert.deepEqual([take(ofB), take(other)], [["seeded"], ["seeded"]]);
   assert.deepEqual(take(), []);
   hotList.dropQueue(undefined, "q");

@@ -76,6 +76,16 @@ Deno.test("a claim of another partition means that all candidates were tried", (
   assert.deepEqual(ring.take(9).partitions, ["c"]);
 });
 
+Deno.test("what another pop cleared meanwhile does not come back", () => {
+  const ring = ringOf("a", "b", "c");
+  const taken = ring.take(2);
+  ring.take(3).settle({ claimed: [] });
+  taken.settle({ claimed: ["a"] });
+  assert.deepEqual(ring.take(9).partitions, []);
+  ring.mark("b");
+  assert.deepEqual(ring.take(9).partitions, ["b"]);
+});
+
 Deno.test("a pop that failed leaves its candidates", () => {
   const ring = ringOf("a", "b");
   ring.take(2);
