@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { createServer, type Server } from "node:net";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { bundleForNode } from "../testing/node_bundle.ts";
+import { testDatabase } from "../testing/test_database.ts";
 import { CommandProcess } from "./testing/command.ts";
 
 /** A server that takes connections and never says a word. */
@@ -60,6 +63,46 @@ Deno.test("serve serves while PostgreSQL is away, and stops cleanly on a signal"
     command.kill(signal);
     const { code, stderr } = await command.ended;
     assert.deepEqual([code, stderr], [0, ""]);
+  }
+});
+
+Deno.test("serve answers the pops that wait when it is asked to stop", async () => {
+  const database = await testDatabase();
+  try {
+    await using command = new CommandProcess(["serve"], { DATABASE_URL: database.url, PORT: "0" });
+    const { port } = await command.logged("The replica serves");
+    const url = `http://127.0.0.1:${port}`;
+    const pop = fetch(`${url}/api/v1/pop/queue/q?wait=true`);
+    const signal = AbortSignal.timeout(30_000);
+    for (;;) {
+      const stats = await (await fetch(`${url}/internal/api/shared-state/stats`)).json();
+      if (stats.waker.parked === 1) break;
+      await delay(5, undefined, { signal });
+    }
+    command.kill("SIGTERM");
+    const [reply, ended] = await Promise.all([pop, command.ended]);
+    assert.equal(reply.status, 204);
+    assert.deepEqual([ended.code, ended.stderr], [0, ""]);
+  } finally {
+    await database.drop();
+  }
+});
+
+Deno.test("serve runs under Node as well", async () => {
+  const bundle = await bundleForNode(new URL("./bin.ts", import.meta.url));
+  try {
+    await using command = new CommandProcess(["serve"], { ...AWAY, PORT: "0" }, {
+      bundle: bundle.path,
+    });
+    const { port } = await command.logged("The replica serves");
+    const health = await fetch(`http://127.0.0.1:${port}/health`);
+    assert.equal(health.status, 503);
+    await health.body?.cancel();
+    command.kill("SIGTERM");
+    const { code, stderr } = await command.ended;
+    assert.deepEqual([code, stderr], [0, ""]);
+  } finally {
+    await bundle.remove();
   }
 });
 

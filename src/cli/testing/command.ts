@@ -26,10 +26,21 @@ export class CommandProcess implements AsyncDisposable {
   #stdout = "";
   #stderr = "";
 
-  /** Starts it with these arguments, and these settings beside `PATH` and `HOME`. */
-  constructor(args: readonly string[], settings: Readonly<Record<string, string>> = {}) {
+  /**
+   * Starts it with these arguments, and these settings beside `PATH` and `HOME`.
+   *
+   * @param bundle What Node is to run; the program itself under Deno where it is left out.
+   */
+  constructor(
+    args: readonly string[],
+    settings: Readonly<Record<string, string>> = {},
+    { bundle }: { readonly bundle?: string } = {},
+  ) {
     const { PATH = "", HOME = "", DENO_DIR = "" } = process.env;
-    this.#child = spawn(process.execPath, ["run", "-A", "--no-lock", BIN, ...args], {
+    const [program, ...first] = bundle === undefined
+      ? [process.execPath, "run", "-A", "--no-lock", BIN]
+      : ["node", bundle];
+    this.#child = spawn(program!, [...first, ...args], {
       env: { PATH, HOME, NO_COLOR: "1", ...(DENO_DIR === "" ? {} : { DENO_DIR }), ...settings },
       stdio: ["ignore", "pipe", "pipe"],
     });
