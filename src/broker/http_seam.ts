@@ -27,6 +27,12 @@ export interface HttpListenOptions {
   /** The address to bind; every address of both families where it is left out. */
   readonly hostname?: string;
   /**
+   * How many connections there can be at a time; one that comes beyond it is closed at once. 10000
+   * where it is left out. Keep it below the number of files that the process can open: past that,
+   * a runtime can stop accepting for good.
+   */
+  readonly connectionsMax?: number;
+  /**
    * Is told what no handler can be told: a handler that rejected against its contract, which the
    * client sees as 500; a connection that could not be accepted. Serving goes on.
    */

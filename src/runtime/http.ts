@@ -1,6 +1,9 @@
 /**
  * HTTP for Deno and Node, by `node:http`, which both have.
  *
+ * Deno's own server is faster and keeps less of the contract: it calls a reply complete before it
+ * is sent, and when it shuts down it takes the body away from a request under way.
+ *
  * @module
  */
 
@@ -15,6 +18,9 @@ import type {
 } from "../broker/http_seam.ts";
 import { bindEveryAddress } from "./address.ts";
 
+/** How many connections there can be at a time, where the options do not say. */
+const CONNECTIONS_MAX = 10_000;
+
 /** Answers one request of Node's. Never rejects. */
 type Answer = (incoming: IncomingMessage, reply: ServerResponse) => Promise<void>;
 
@@ -23,7 +29,7 @@ export async function listenHttp(
   handler: HttpHandler,
   options: HttpListenOptions,
 ): Promise<HttpListener> {
-  const { port, hostname, onError = () => {} } = options;
+  const { port, hostname, connectionsMax = CONNECTIONS_MAX, onError = () => {} } = options;
   const answer = getRequestListener(
     (request, { incoming, outgoing }) =>
       handler(request, deliveryOf(incoming as IncomingMessage, outgoing as ServerResponse)),
@@ -39,6 +45,7 @@ export async function listenHttp(
   function bind(host: string): Promise<Server> {
     return new Promise((resolve, reject) => {
       const server = createServer();
+      server.maxConnections = connectionsMax;
       server.once("error", reject);
       server.listen({ host, port }, () => {
         server.removeListener("error", reject);

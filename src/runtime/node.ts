@@ -39,14 +39,15 @@ function connect({ ip, port }: Endpoint, { signal }: Abortable): Promise<Connect
       socket.destroy();
       reject(signal.reason);
     }
-    signal.addEventListener("abort", onAbort, { once: true });
-    socket.once("error", (error) => {
+    function onError(error: Error): void {
       signal.removeEventListener("abort", onAbort);
       reject(error);
-    });
+    }
+    signal.addEventListener("abort", onAbort, { once: true });
+    socket.once("error", onError);
     socket.once("connect", () => {
       signal.removeEventListener("abort", onAbort);
-      socket.removeAllListeners("error");
+      socket.removeListener("error", onError);
       socket.setNoDelay(true);
       resolve(new NodeConnection(socket, { ip, port }));
     });

@@ -9,7 +9,7 @@ import type { Connection, Listener } from "../mesh/runtime.ts";
 import { NodeConnection } from "./node_connection.ts";
 
 /** How many arrivals wait to be accepted. Node takes them from the kernel's queue unasked. */
-const QUEUE_MAX = 128;
+export const QUEUE_MAX = 128;
 
 /** A call that waits. */
 interface Pending {

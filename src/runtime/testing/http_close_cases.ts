@@ -62,6 +62,21 @@ export function httpCloseCases(listenHttp: ListenHttp, test: DefineTest): void {
     await within(closing, "the listener closes");
   });
 
+  test("close lets an upload that has begun come to its end", async () => {
+    const begun = new Call();
+    const listener = await listenHttp(async (request, delivery) => {
+      begun.handler(request, delivery);
+      return new Response(`got ${await request.text()}`);
+    }, LOCAL);
+    const head = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 6\r\n\r\n";
+    const socket = await send(listener.port, `${head}abc`);
+    await begun.begun();
+    const closing = listener.close();
+    socket.write("def");
+    assert.match(await readToEnd(socket), /got abcdef/);
+    await within(closing, "the listener closes");
+  });
+
   test("connections without a request under way do not delay close", async () => {
     const listener = await listenHttp(() => Promise.resolve(new Response("fine")), LOCAL);
     const idle = await send(listener.port, get("/"));
@@ -69,8 +84,9 @@ export function httpCloseCases(listenHttp: ListenHttp, test: DefineTest): void {
     const silent = await rawConnect(listener.port, "127.0.0.1");
     const halting = await send(listener.port, "GET / HTTP/1.1\r\nhost: local");
     // One request that comes and goes after theirs: the listener knows of them all by then.
-    await readUntil(await send(listener.port, get("/")), "fine").then(() => {});
-    const sockets = [idle, silent, halting];
+    const last = await send(listener.port, get("/"));
+    await readUntil(last, "fine");
+    const sockets = [idle, silent, halting, last];
     for (const socket of sockets) {
       socket.removeAllListeners("error").on("error", () => {});
       socket.on("end", () => socket.destroy()).resume();

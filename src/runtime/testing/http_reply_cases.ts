@@ -216,6 +216,20 @@ export function httpReplyCases(listenHttp: ListenHttp, test: DefineTest): void {
     await listener.close();
   });
 
+  test("a connection beyond the bound is closed at once, until another one leaves", async () => {
+    const listener = await listenHttp(() => Promise.resolve(new Response("fine")), {
+      ...LOCAL,
+      connectionsMax: 1,
+    });
+    const first = await send(listener.port, get("/"));
+    await readUntil(first, "fine");
+    const second = await rawConnect(listener.port, "127.0.0.1");
+    assert.equal(await readToEnd(second), "");
+    first.destroy();
+    await within(served(listener.port), "another connection is served");
+    await listener.close();
+  });
+
   test("without a hostname both families are served", async () => {
     const listener = await listenHttp(() => Promise.resolve(new Response("fine")), { port: 0 });
     for (const host of ["127.0.0.1", "::1"]) {
@@ -225,6 +239,11 @@ export function httpReplyCases(listenHttp: ListenHttp, test: DefineTest): void {
     }
     await listener.close();
   });
+}
+
+/** Tries until it is served. */
+async function served(port: number): Promise<void> {
+  while (!/fine/.test(await exchange(port, get("/")))) { /* The listener has not seen it leave. */ }
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
