@@ -15,3 +15,5 @@ export type {
   ListenHttp,
 } from "./http_seam.ts";
 export * from "./store/store.ts";
+export { type DatabaseConfig, databaseFromEnv, type Environment } from "./store/database_config.ts";
+export { PostgresStore, type PostgresStoreOptions } from "./store/postgres_store.ts";

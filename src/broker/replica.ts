@@ -33,6 +33,25 @@ export interface ReplicaOptions {
 /**
  * One broker: the HTTP API over a store, joined to its peers by the mesh. A push on one replica wakes
  * the pops that wait on the others (WAK-1).
+ *
+ * @example A replica set up by the environment, under Deno
+ * ```ts ignore
+ * import { databaseFromEnv, PostgresStore, Replica, replicaConfigFromEnv } from "@queen/mesh/broker";
+ * import { denoRuntime, listenHttp } from "@queen/mesh/deno";
+ *
+ * const runtime = denoRuntime();
+ * const { clock, random } = runtime;
+ * const env = Deno.env.toObject();
+ * const { url = "postgres://localhost", ...database } = databaseFromEnv(env);
+ * const replica = new Replica({
+ *   runtime,
+ *   listenHttp,
+ *   store: new PostgresStore({ ...database, url, clock }),
+ *   config: replicaConfigFromEnv(env, { hostName: Deno.hostname(), random, warn: console.warn }),
+ *   logger: console,
+ * });
+ * await replica.start();
+ * ```
  */
 export class Replica implements AsyncDisposable {
   readonly #options: ReplicaOptions;

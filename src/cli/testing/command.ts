@@ -22,7 +22,6 @@ export interface Ended {
 export class CommandProcess implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #ended: Promise<Ended>;
-  readonly #deadline: ReturnType<typeof setTimeout>;
   #stdout = "";
   #stderr = "";
 
@@ -46,12 +45,11 @@ export class CommandProcess implements AsyncDisposable {
     });
     this.#child.stdout!.setEncoding("utf8").on("data", (text: string) => this.#stdout += text);
     this.#child.stderr!.setEncoding("utf8").on("data", (text: string) => this.#stderr += text);
-    this.#deadline = setTimeout(() => this.kill("SIGKILL"), LIFE_MS_MAX);
-    this.#ended = once(this.#child, "close").then(([code]) => ({
-      code,
-      stdout: this.#stdout,
-      stderr: this.#stderr,
-    }));
+    const deadline = setTimeout(() => this.kill("SIGKILL"), LIFE_MS_MAX);
+    this.#ended = once(this.#child, "close").then(([code]) => {
+      clearTimeout(deadline);
+      return { code, stdout: this.#stdout, stderr: this.#stderr };
+    });
   }
 
   /** Resolves once it has ended. */
@@ -92,7 +90,6 @@ export class CommandProcess implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    clearTimeout(this.#deadline);
     if (this.#child.exitCode === null && this.#child.signalCode === null) this.kill("SIGKILL");
     await this.#ended;
   }
