@@ -5,12 +5,13 @@ export const HANDOVER_WAIT_MS_MAX = 1000;
 
 /**
  * Whether pushes to partitions that the spool holds should wait for the batch that is being drained,
- * because then it may hold them no more.
+ * because it may hold them no more after that.
  */
 export class Handover {
   readonly #clock: Clock;
   readonly #waiting = new Set<() => void>();
   #isOpen = false;
+  #timer: Timer | undefined;
 
   /** Nobody waits yet. */
   constructor(clock: Clock) {
@@ -22,13 +23,22 @@ export class Handover {
     return this.#isOpen;
   }
 
-  /** A batch has ended, and this is so from now on. Whoever waits looks again. */
+  /** A batch has ended, and this is so for the next one. It is not if that one takes too long. */
   update(isOpen: boolean): void {
+    this.#timer?.cancel();
+    this.#timer = isOpen
+      ? this.#clock.setTimer(HANDOVER_WAIT_MS_MAX, () => this.update(false))
+      : undefined;
     this.#isOpen = isOpen;
+    this.lookAgain();
+  }
+
+  /** Whoever waits looks again. */
+  lookAgain(): void {
     for (const resolve of this.#waiting) resolve();
   }
 
-  /** Resolves at the next {@linkcode Handover.update | update}, or after `ms` milliseconds. */
+  /** Resolves as soon as it is worth while to look again, after `ms` milliseconds at the latest. */
   wait(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const finish = () => {
@@ -36,7 +46,7 @@ export class Handover {
         this.#waiting.delete(finish);
         resolve();
       };
-      const timer: Timer = this.#clock.setTimer(ms, finish);
+      const timer = this.#clock.setTimer(ms, finish);
       this.#waiting.add(finish);
     });
   }

@@ -102,6 +102,7 @@ export class SegmentWriter {
   async #cut(active: Active): Promise<void> {
     try {
       await active.file.truncate(active.segment.bytes);
+      await active.file.sync();
     } catch (error) {
       this.#warn("repaired", active, error);
       await this.#abandon(active);

@@ -192,7 +192,7 @@ export class Spool implements AsyncDisposable {
   /** Looks now whether it may drain: maintenance has begun or ended, or PostgreSQL is back. */
   wake(): void {
     this.#drainer.wake();
-    this.#handover.update(this.#handover.isOpen);
+    this.#handover.lookAgain();
   }
 
   /**

@@ -43,6 +43,8 @@ export class SimulatedFileSystem implements SpoolFileSystem {
   readonly #isChoppy: boolean;
   /** Decides what fails; nothing does by default. */
   fault: Fault = () => undefined;
+  /** An operation waits for this before it begins. */
+  gate: (operation: Operation) => Promise<void> = () => Promise.resolve();
   /** How many bytes all files may have together. */
   capacityBytes = Infinity;
   /** The machine crashes in the middle of this operation, counted from 1. */
@@ -182,6 +184,7 @@ export class SimulatedFileSystem implements SpoolFileSystem {
     effect: () => T,
     onFault: () => void = () => {},
   ): Promise<T> {
+    await this.gate(operation);
     for (let turns = this.#prng.integer(1, 4); turns > 0; turns--) await Promise.resolve();
     if (++this.operationCount === this.crashAt) {
       // It may have happened, though nobody is told.
