@@ -3,7 +3,7 @@
  * For unit tests of the mesh as much as for whole simulated meshes.
  *
  * @example
- * ```ts
+ * ```ts ignore
  * const network = new SimulatedNetwork({ seed: 1 });
  * const mesh = new Mesh({ runtime: network.host("a").runtime, ... }); // peers: [{ host: "b", ... }]
  * const listener = await RawListener.bind(network.host("b"), 6633); // speaks bytes: raw_peer.ts

@@ -11,7 +11,7 @@ import type { Random } from "../mesh/runtime.ts";
  * It is for simulation alone: its numbers can be predicted.
  *
  * @example
- * ```ts
+ * ```ts ignore
  * const prng = new Prng(1);
  * prng.integer(1, 6);
  * ```

@@ -12,7 +12,7 @@ import { settle } from "./virtual_clock.ts";
  * One connection that a test speaks by hand. It reads all that arrives until it is stalled.
  *
  * @example
- * ```ts
+ * ```ts ignore
  * const dialler = await RawPeer.dial(network.host("b"), { host: "a", port: 6633 });
  * await dialler.send(bytes);
  * const listener = await RawListener.bind(network.host("b"), 6633);

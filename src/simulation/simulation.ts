@@ -2,7 +2,7 @@
  * A mesh of three nodes that lives through a random schedule of failures, all from one seed.
  *
  * @example
- * ```ts
+ * ```ts ignore
  * const outcome = await simulate(42);
  * if (outcome.violation !== null) console.log((await simulate(42, { isTraced: true })).trace);
  * ```

@@ -37,7 +37,7 @@ class VirtualTimer implements Timer {
  * set. After each instant's timers the code that they woke comes to rest before time moves on.
  *
  * @example
- * ```ts
+ * ```ts ignore
  * const clock = new VirtualClock();
  * clock.setTimer(250, () => console.log(clock.now()));
  * await clock.advance(1000); // prints 250
