@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Sql } from "./connection.ts";
+import type { Send } from "./connection.ts";
 import type { Pool } from "./pool.ts";
 import { type Migration, MIGRATIONS } from "./schema.ts";
 import { quoteSchemaName } from "./schema_name.ts";
@@ -24,12 +24,12 @@ export async function migrate(
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
   const quoted = quoteSchemaName(schema);
-  await pool.transaction(async (sql) => {
-    await sql.unsafe(
+  await pool.transaction(async (send) => {
+    await send(
       "select pg_advisory_xact_lock(hashtextextended('queen_mesh ' || $1::text, 0))",
       [schema],
     );
-    const version = await currentVersion(sql, schema) ?? await makeSchema(sql, schema);
+    const version = await currentVersion(send, schema) ?? await makeSchema(send, schema);
     if (version > migrations.length) {
       throw new Error(
         `The schema "${schema}" has version ${version}, and this program knows version ` +
@@ -38,15 +38,15 @@ export async function migrate(
     }
     for (const [index, migration] of migrations.entries()) {
       if (index < version) continue;
-      for (const statement of migration(quoted)) await sql.unsafe(statement);
-      await sql.unsafe(`insert into ${quoted}.${MARKER} (version) values (${index + 1})`);
+      for (const statement of migration(quoted)) await send(statement);
+      await send(`insert into ${quoted}.${MARKER} (version) values (${index + 1})`);
     }
   });
 }
 
 /** Resolves to undefined where there is no such schema. */
-async function currentVersion(sql: Sql, schema: string): Promise<number | undefined> {
-  const [found] = await sql.unsafe(
+async function currentVersion(send: Send, schema: string): Promise<number | undefined> {
+  const [found] = await send(
     `select to_regclass($1::text) is not null as is_ours
       from pg_catalog.pg_namespace where nspname = $2::text`,
     [`${quoteSchemaName(schema)}.${MARKER}`, schema],
@@ -57,16 +57,16 @@ async function currentVersion(sql: Sql, schema: string): Promise<number | undefi
       `The schema "${schema}" exists, and this program did not make it: set PG_SCHEMA to another name`,
     );
   }
-  const [row] = await sql.unsafe(
+  const [row] = await send(
     `select coalesce(max(version), 0) as version from ${quoteSchemaName(schema)}.${MARKER}`,
   );
-  return row!["version"];
+  return row!["version"] as number;
 }
 
-async function makeSchema(sql: Sql, schema: string): Promise<number> {
+async function makeSchema(send: Send, schema: string): Promise<number> {
   const quoted = quoteSchemaName(schema);
-  await sql.unsafe(`create schema ${quoted}`);
-  await sql.unsafe(`create table ${quoted}.${MARKER} (
+  await send(`create schema ${quoted}`);
+  await send(`create table ${quoted}.${MARKER} (
     version integer primary key,
     applied_at timestamptz not null default now()
   )`);

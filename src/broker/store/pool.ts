@@ -5,7 +5,7 @@
  */
 
 import type { Clock, Timer } from "../../mesh/runtime.ts";
-import { Connection, type Parameter, type Row, type Sql } from "./connection.ts";
+import { Connection, type Parameter, type Row, type Send } from "./connection.ts";
 import { isRetriable, leavesConnectionSound, toStoreError } from "./errors.ts";
 import { StoreUnavailableError } from "./store.ts";
 
@@ -70,7 +70,7 @@ export class Pool {
   }
 
   /** Runs statements in one transaction, under the same deadline as one statement. */
-  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+  transaction<T>(work: (send: Send) => Promise<T>): Promise<T> {
     return this.#call((connection) => connection.transaction(work));
   }
 

@@ -134,6 +134,62 @@ Deno.test("a server that is down is unavailable, and is found again when it is b
   }
 });
 
+Deno.test("a server that goes down again and again under load fails nothing but calls", async () => {
+  const own = await startEmbeddedPostgres();
+  try {
+    await withPool(async (pool) => {
+      const done = new AbortController();
+      let served = 0;
+      const call = async (index: number) => {
+        while (!done.signal.aborted) {
+          const called = index % 2
+            ? one(pool)
+            : pool.transaction(async (send) => [await send("select 1"), await send("select 2")]);
+          await called.then(() => served++, (error) => {
+            assert.ok(error instanceof StoreUnavailableError, String(error));
+          });
+          await delay(1);
+        }
+      };
+      const calls = Array.from({ length: 12 }, (_, index) => call(index));
+      for (let round = 0; round < 6; round++) {
+        const before = served;
+        await until("calls are served", () => Promise.resolve(served > before + 20));
+        await own.crash();
+        await own.restart();
+      }
+      done.abort();
+      await Promise.all(calls);
+    }, { url: own.url, size: 6 });
+  } finally {
+    await own.stop();
+  }
+});
+
+Deno.test("a transaction is all or nothing", async () => {
+  await sql`create table whole (id int primary key)`;
+  await withPool(async (pool) => {
+    const failed = pool.transaction(async (send) => {
+      await send("insert into whole values (1)");
+      await send("insert into whole values ($1::integer)", ["1"]);
+    });
+    await assert.rejects(failed, { code: "23505" });
+    assert.equal((await sql`select from whole`).length, 0);
+    await pool.transaction((send) =>
+      send("insert into whole values (1); insert into whole values (2)")
+    );
+    assert.equal((await sql`select from whole`).length, 2);
+    const cut = isUnavailable(pool.transaction(async (send) => {
+      await send("delete from whole");
+      const [row] = await send("select pg_backend_pid() as pid");
+      await sql`select pg_terminate_backend(${row!["pid"] as number})`;
+      await send("delete from whole");
+    }));
+    await cut;
+    assert.equal((await sql`select from whole`).length, 2);
+  });
+});
+
 Deno.test("a server that hangs ends no call late, and is found again when it goes on", async () => {
   await sql.end({ timeout: 1 });
   await withPool(async (pool) => {
