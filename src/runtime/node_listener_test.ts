@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:net";
 import { NodeListener, QUEUE_MAX } from "./node_listener.ts";
 import { acceptOne, readText } from "./testing/pair.ts";
 import { rawClosed, rawConnect } from "./testing/raw_peer.ts";
-import { within } from "./testing/within.ts";
+import { rejects } from "./testing/within.ts";
 
 async function listen(): Promise<{ server: Server; listener: NodeListener }> {
   const server = createServer({ pauseOnConnect: true });
@@ -15,7 +15,7 @@ Deno.test("an error while accepting rejects that accept alone", async () => {
   const { server, listener } = await listen();
   const accept = listener.accept();
   server.emit("error", Object.assign(new Error("no file"), { code: "EMFILE" }));
-  await assert.rejects(within(accept, "the accept ends"), { code: "EMFILE" });
+  await rejects(accept, "the accept ends", { code: "EMFILE" });
   const socket = await rawConnect(listener.port, "127.0.0.1");
   (await acceptOne(listener)).close();
   socket.destroy();

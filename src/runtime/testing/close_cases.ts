@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import type { Runtime } from "../../mesh/runtime.ts";
 import { bytesOf, connectPair, readText, writeAll, writeUntilStuck } from "./pair.ts";
 import { rawClosed, rawConnect } from "./raw_peer.ts";
-import { type DefineTest, within } from "./within.ts";
+import { type DefineTest, rejects, within } from "./within.ts";
 
 /** Defines the tests. */
 export function closeCases(runtime: Runtime, test: DefineTest): void {
@@ -41,7 +41,7 @@ export function closeCases(runtime: Runtime, test: DefineTest): void {
       const pair = await connectPair(runtime, "127.0.0.1");
       const { write } = await writeUntilStuck(pair[end]);
       pair[end].close();
-      await assert.rejects(within(write, "the write ends"));
+      await rejects(write, "the write ends");
       pair.close();
     }
   });
@@ -52,7 +52,7 @@ export function closeCases(runtime: Runtime, test: DefineTest): void {
     const { write } = await writeUntilStuck(dialled);
     dialled.close();
     assert.equal(await within(read, "the read ends"), null);
-    await assert.rejects(within(write, "the write ends"));
+    await rejects(write, "the write ends");
     accepted.close();
     close();
   });

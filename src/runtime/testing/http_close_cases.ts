@@ -9,7 +9,7 @@ import type { ListenHttp } from "../../broker/http_seam.ts";
 import { Call } from "./call.ts";
 import { get, readToEnd, readUntil, send } from "./raw_http.ts";
 import { rawClosed, rawConnect } from "./raw_peer.ts";
-import { type DefineTest, within } from "./within.ts";
+import { type DefineTest, rejects, within } from "./within.ts";
 
 const LOCAL = { port: 0, hostname: "127.0.0.1" };
 
@@ -37,7 +37,7 @@ export function httpCloseCases(listenHttp: ListenHttp, test: DefineTest): void {
     const socket = await send(listener.port, get("/"));
     const { delivery } = await call.begun();
     socket.destroy();
-    await assert.rejects(within(delivery.completed, "the delivery ends"));
+    await rejects(delivery.completed, "the delivery ends");
     let closed = false;
     const closing = listener.close().then(() => closed = true);
     await assert.rejects(rawConnect(listener.port, "127.0.0.1"), { code: "ECONNREFUSED" });

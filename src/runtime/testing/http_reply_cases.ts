@@ -9,7 +9,7 @@ import type { ListenHttp } from "../../broker/http_seam.ts";
 import { Call } from "./call.ts";
 import { exchange, get, readToEnd, readUntil, send } from "./raw_http.ts";
 import { rawConnect } from "./raw_peer.ts";
-import { type DefineTest, staysPending, within } from "./within.ts";
+import { type DefineTest, rejects, staysPending, within } from "./within.ts";
 
 const LOCAL = { port: 0, hostname: "127.0.0.1" };
 
@@ -87,7 +87,7 @@ export function httpReplyCases(listenHttp: ListenHttp, test: DefineTest): void {
       assert.equal(request.signal.aborted, false);
       socket[leave]();
       await within(aborted(request.signal), "the signal aborts");
-      await assert.rejects(within(delivery.completed, "the delivery ends"));
+      await rejects(delivery.completed, "the delivery ends");
       waiting.reply(new Response("too late"));
       await listener.close();
     }
@@ -103,7 +103,7 @@ export function httpReplyCases(listenHttp: ListenHttp, test: DefineTest): void {
     const signals = [(await first.begun()).request.signal, (await second.begun()).request.signal];
     socket.destroy();
     await within(Promise.all(signals.map(aborted)), "the signals abort");
-    await assert.rejects(within((await second.begun()).delivery.completed, "the delivery ends"));
+    await rejects((await second.begun()).delivery.completed, "the delivery ends");
     first.reply(new Response());
     second.reply(new Response());
     await listener.close();
@@ -150,7 +150,7 @@ export function httpReplyCases(listenHttp: ListenHttp, test: DefineTest): void {
       call.reply(new Response(new Uint8Array(LARGE_BYTES)));
       await readUntil(socket, "\r\n\r\n");
       socket[leave]();
-      await assert.rejects(within(delivery.completed, "the delivery ends"));
+      await rejects(delivery.completed, "the delivery ends");
       await listener.close();
     }
   });
@@ -173,7 +173,7 @@ export function httpReplyCases(listenHttp: ListenHttp, test: DefineTest): void {
     await readUntil(socket, "first");
     socket.destroy();
     await within(cancelled, "the stream is cancelled");
-    await assert.rejects(within(delivery.completed, "the delivery ends"));
+    await rejects(delivery.completed, "the delivery ends");
     await listener.close();
   });
 

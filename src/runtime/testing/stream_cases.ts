@@ -18,7 +18,7 @@ import {
   writeUntilStuck,
 } from "./pair.ts";
 import { rawConnect, rawServer, rawText } from "./raw_peer.ts";
-import { type DefineTest, within } from "./within.ts";
+import { type DefineTest, rejects, within } from "./within.ts";
 
 /** Defines the tests. */
 export function streamCases(runtime: Runtime, test: DefineTest): void {
@@ -145,8 +145,8 @@ export function streamCases(runtime: Runtime, test: DefineTest): void {
     const socket = await server.next();
     const read = connection.read(new Uint8Array(16));
     socket.resetAndDestroy();
-    await assert.rejects(within(read, "the read ends"), { code: "ECONNRESET" });
-    await assert.rejects(within(connection.write(bytesOf("lost")), "the write ends"));
+    await rejects(read, "the read ends", { code: "ECONNRESET" });
+    await rejects(connection.write(bytesOf("lost")), "the write ends");
     connection.close();
     assert.equal(await readOnce(connection), null);
     await server.close();

@@ -4,6 +4,8 @@
  * @module
  */
 
+import assert from "node:assert/strict";
+
 /** Names a test and gives its body. */
 export type DefineTest = (name: string, body: () => Promise<void>) => void;
 
@@ -20,6 +22,19 @@ export function within<T>(work: Promise<T>, what: string): Promise<T> {
     );
   });
   return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
+}
+
+/**
+ * Resolves once `work` rejects as `expected` says; fails where it yields something, and where the
+ * deadline is over.
+ */
+export async function rejects(
+  work: Promise<unknown>,
+  what: string,
+  expected?: { readonly code?: string; readonly message?: string },
+): Promise<void> {
+  await within(work.then(() => {}, () => {}), what);
+  await (expected === undefined ? assert.rejects(work) : assert.rejects(work, expected));
 }
 
 /** Resolves to true where `work` does not settle for `ms` milliseconds. */
