@@ -1,6 +1,7 @@
 import { type MeshConfig, meshConfigFromEnv, type MeshConfigSources } from "../mesh/config.ts";
-import { ConfigError, type Env, readBoolean, readInteger } from "../mesh/env.ts";
+import { type Env, readBoolean, readHost, readInteger } from "../mesh/env.ts";
 import { popWaitFromEnv, type PopWaitSettings } from "./backoff.ts";
+import { hotListFromEnv, type HotListSettings } from "./hot_list/config.ts";
 
 /** How one replica is set up, its store aside. */
 export interface ReplicaConfig {
@@ -12,6 +13,10 @@ export interface ReplicaConfig {
   readonly maxBodyBytes: number;
   /** How often parked pops poll. */
   readonly popWait: PopWaitSettings;
+  /** Whether requests name their tenant; they all work within the default one where it is left out. */
+  readonly tenancy?: boolean;
+  /** The hot list; on, with the defaults, where it is left out. */
+  readonly hotList?: HotListSettings;
   /** Its node of the mesh. */
   readonly mesh: MeshConfig;
 }
@@ -31,19 +36,18 @@ const BODY_BYTES_LIMIT = 256 * 1024 * 1024;
  * @throws {ConfigError} where a setting cannot be used; its message is one line.
  */
 export function replicaConfigFromEnv(env: Env, sources: MeshConfigSources): ReplicaConfig {
-  if (readBoolean(env, "QUEEN_TENANCY_HEADER", false)) {
-    throw new ConfigError(
-      "QUEEN_TENANCY_HEADER must be false: this version serves the default tenant alone",
-    );
-  }
+  const hostname = readHost(env, "HOST");
   return {
     port: readInteger(env, "PORT", { fallback: HTTP_PORT, min: 0, max: 65_535 }),
+    ...(hostname === undefined ? {} : { hostname }),
     maxBodyBytes: readInteger(env, "QUEEN_MAX_BODY_BYTES", {
       fallback: BODY_BYTES_MAX,
       min: 1,
       max: BODY_BYTES_LIMIT,
     }),
     popWait: popWaitFromEnv(env),
+    tenancy: readBoolean(env, "QUEEN_TENANCY_HEADER", false),
+    hotList: hotListFromEnv(env),
     mesh: meshConfigFromEnv(env, sources),
   };
 }

@@ -12,6 +12,10 @@ Deno.test("a replica has the documented defaults", () => {
   assert.equal(config.popWait.maxMs, 1000);
   assert.equal(config.mesh.port, 6633);
   assert.equal(config.mesh.serverId, "host");
+  assert.equal(config.hostname, undefined);
+  assert.equal(config.mesh.hostname, undefined);
+  assert.equal(config.tenancy, false);
+  assert.deepEqual(config.hotList, { enabled: true, reseedMs: 30_000, idleSweepMs: 300_000 });
 });
 
 Deno.test("a replica is set up by the environment", () => {
@@ -20,7 +24,15 @@ Deno.test("a replica is set up by the environment", () => {
     QUEEN_MAX_BODY_BYTES: "1000",
     POP_WAIT_MAX_INTERVAL_MS: "5000",
     QUEEN_SERVER_ID: "a",
+    HOST: "[::1]",
+    QUEEN_MESH_HOST: "127.0.0.1",
+    QUEEN_TENANCY_HEADER: "true",
+    QUEEN_HOTLIST: "off",
   }, sources);
+  assert.equal(config.hostname, "::1");
+  assert.equal(config.mesh.hostname, "127.0.0.1");
+  assert.equal(config.tenancy, true);
+  assert.equal(config.hotList?.enabled, false);
   assert.equal(config.port, 8080);
   assert.equal(config.maxBodyBytes, 1000);
   assert.equal(config.popWait.maxMs, 5000);
@@ -32,7 +44,6 @@ for (
     ["PORT", "http"],
     ["PORT", "65536"],
     ["QUEEN_MAX_BODY_BYTES", "0"],
-    ["QUEEN_TENANCY_HEADER", "true"],
     ["QUEEN_TENANCY_HEADER", "maybe"],
   ] as const
 ) {

@@ -55,6 +55,7 @@ export interface ReplicaOptions {
  */
 export class Replica implements AsyncDisposable {
   readonly #options: ReplicaOptions;
+  readonly #tenancy: boolean;
   readonly #waker: Waker;
   readonly #mesh: Mesh;
   readonly #delayedWakes: DelayedWakes;
@@ -72,6 +73,7 @@ export class Replica implements AsyncDisposable {
     const { runtime, store, config, logger } = options;
     const { clock, random } = runtime;
     this.#options = options;
+    this.#tenancy = config.tenancy ?? false;
     this.#waker = new Waker({ clock, popWait: config.popWait });
     this.#mesh = new Mesh({
       runtime,
@@ -93,6 +95,7 @@ export class Replica implements AsyncDisposable {
       acks: new AckService({ store, wakes, delayedWakes: this.#delayedWakes }),
       wakes,
       waker: this.#waker,
+      tenancy: this.#tenancy,
       meshStats: () => this.#mesh.stats(),
       broadcast,
       modes: () => NORMAL_MODES,
@@ -184,8 +187,8 @@ export class Replica implements AsyncDisposable {
     // The other hints concern caches and modes, of which this replica keeps none.
     if (message.type !== "message_available") return;
     for (const { queue, partition, tenant } of message.items) {
-      const touched = tenantOfFrame(tenant);
-      if (touched !== undefined) this.#waker.wake({ tenant: touched, queue, partition });
+      const touched = tenantOfFrame(tenant, { tenancy: this.#tenancy });
+      if (touched !== null) this.#waker.wake({ tenant: touched, queue, partition });
     }
   }
 }

@@ -1,4 +1,4 @@
-import { type Env, readBoolean, readInteger, readText, TIMER_MS_MAX } from "./env.ts";
+import { type Env, readBoolean, readHost, readInteger, readText, TIMER_MS_MAX } from "./env.ts";
 import { parsePeers, type PeerAddress } from "./peers.ts";
 import type { Random } from "./runtime.ts";
 
@@ -95,6 +95,7 @@ export function meshConfigFromEnv(env: Env, sources: MeshConfigSources = {}): Me
     ? "QUEEN_UDP_NOTIFY_PORT"
     : "QUEEN_MESH_PORT";
   const port = readInteger(env, portName, { fallback: MESH_PORT, min: 1, max: 65_535 });
+  const hostname = readHost(env, "QUEEN_MESH_HOST");
   const list = readText(env, "QUEEN_MESH_PEERS") ?? readText(env, "QUEEN_UDP_PEERS") ?? "";
   const { peers, warnings } = parsePeers(list, port);
   warnings.forEach(sources.warn ?? ((message) => console.warn(message)));
@@ -102,6 +103,7 @@ export function meshConfigFromEnv(env: Env, sources: MeshConfigSources = {}): Me
     enabled: readBoolean(env, "QUEEN_SYNC_ENABLED", MESH_DEFAULTS.enabled),
     serverId: readText(env, "QUEEN_SERVER_ID") ?? defaultServerId(sources),
     port,
+    ...(hostname === undefined ? {} : { hostname }),
     peers,
     // Taken as it is: white space may be part of a secret.
     secret: env["QUEEN_SYNC_SECRET"] ?? MESH_DEFAULTS.secret,

@@ -13,6 +13,11 @@ export function readText(env: Env, name: string): string | undefined {
   return text === "" ? undefined : text;
 }
 
+/** An address to bind, without the brackets that an IPv6 literal may stand in; undefined where unset. */
+export function readHost(env: Env, name: string): string | undefined {
+  return readText(env, name)?.replace(/^\[(.*)\]$/, "$1");
+}
+
 /** The bounds and the default of an integer setting. */
 export interface IntegerRule {
   /** Taken where the setting is unset or blank. */

@@ -31,7 +31,7 @@ export function createHandler(parts: HttpParts): HttpHandler {
   return async (request, delivery) => {
     // A client that left before its reply is no error. The routes that have to know look by themselves.
     delivery.completed.catch(() => {});
-    return await app.fetch(request, { delivery });
+    return await app.fetch(request, { delivery, tenancy: parts.tenancy });
   };
 }
 

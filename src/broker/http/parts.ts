@@ -19,6 +19,8 @@ export interface RouteEnv {
   Bindings: {
     /** What becomes of the reply. */
     readonly delivery: Delivery;
+    /** Whether requests name their tenant. */
+    readonly tenancy: boolean;
   };
 }
 
@@ -44,6 +46,8 @@ export interface HttpParts {
   readonly wakes: Wakes;
   /** The pops that wait. */
   readonly waker: Waker;
+  /** Whether requests name their tenant. */
+  readonly tenancy: boolean;
   /** How the mesh stands. */
   readonly meshStats: () => MeshStats;
   /** Tells every peer; never waits. */

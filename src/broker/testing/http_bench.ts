@@ -50,6 +50,14 @@ export interface CallOptions {
   readonly headers?: Record<string, string>;
 }
 
+/** How an {@linkcode HttpBench} differs. */
+export interface HttpBenchOptions {
+  /** The greatest body, in bytes. */
+  readonly bytesMax?: number;
+  /** Whether requests name their tenant. */
+  readonly tenancy?: boolean;
+}
+
 /** The routes, and all that they stand on. */
 export class HttpBench {
   readonly clock: VirtualClock = new VirtualClock();
@@ -64,7 +72,7 @@ export class HttpBench {
   /** What the mesh says of itself. */
   meshStats: MeshStats = { enabled: false, reason: "no_peers" };
 
-  constructor({ bytesMax = 100_000 }: { readonly bytesMax?: number } = {}) {
+  constructor({ bytesMax = 100_000, tenancy = false }: HttpBenchOptions = {}) {
     const { clock, store, logger, waker } = this;
     const { random } = new Prng(1);
     const broadcast = (message: OutgoingMessage) => {
@@ -82,6 +90,7 @@ export class HttpBench {
       acks: new AckService({ store, wakes, delayedWakes: this.delayedWakes }),
       wakes,
       waker,
+      tenancy,
       meshStats: () => this.meshStats,
       broadcast,
       modes: () => NORMAL_MODES,
@@ -92,7 +101,7 @@ export class HttpBench {
   }
 
   /** A bench whose schema is there. */
-  static async started(options: { readonly bytesMax?: number } = {}): Promise<HttpBench> {
+  static async started(options: HttpBenchOptions = {}): Promise<HttpBench> {
     const bench = new HttpBench(options);
     await bench.gate.start();
     return bench;

@@ -36,7 +36,7 @@ const TAIL_LINES = 12;
 
 /** What the demo sets by itself, so that nothing of its own environment may get in between. */
 const OWN_SETTINGS =
-  /^(QUEEN_|POP_WAIT_|PG_|DB_|DATABASE_URL$|FILE_BUFFER_|DEFAULT_SUBSCRIPTION_MODE$|PORT$)/;
+  /^(QUEEN_|POP_WAIT_|PG_|DB_|DATABASE_URL$|FILE_BUFFER_|DEFAULT_SUBSCRIPTION_MODE$|HOST$|PORT$)/;
 
 /** One replica as a process of its own: `serve`, by the same program and on the same runtime. */
 export class ReplicaProcess {

@@ -26,6 +26,9 @@ export interface ReplicaSettings {
   readonly settings: Readonly<Record<string, string>>;
 }
 
+/** What the replicas bind and reach each other by: nothing of the demo can be seen from elsewhere. */
+const HOST = "127.0.0.1";
+
 /** How long a replica gets until it serves, in milliseconds. */
 const START_MS_MAX = 20_000;
 
@@ -41,7 +44,7 @@ export async function startReplicas(
   const ports = await findFreePorts(stage.network, names.length * 2);
   const meshPorts = ports.slice(names.length);
   const replicas = names.map((name, i) => {
-    const peers = meshPorts.filter((_, other) => other !== i).map((port) => `127.0.0.1:${port}`);
+    const peers = meshPorts.filter((_, other) => other !== i).map((port) => `${HOST}:${port}`);
     return makeReplica(stage, {
       name,
       port: ports[i]!,
@@ -91,8 +94,10 @@ function makeReplica(stage: Stage, { name, port, meshPort, settings }: Plan): De
     name,
     settings: {
       ...settings,
+      HOST,
       PORT: String(port),
       QUEEN_SERVER_ID: name,
+      QUEEN_MESH_HOST: HOST,
       QUEEN_MESH_PORT: String(meshPort),
       DATABASE_URL: stage.databaseUrl,
       DB_POOL_SIZE: String(POOL_SIZE),
@@ -102,5 +107,5 @@ function makeReplica(stage: Stage, { name, port, meshPort, settings }: Plan): De
     onLost: (end) => stage.onLost(name, end),
   });
   stage.processes.push(process);
-  return { name, process, client: new ReplicaClient(`http://127.0.0.1:${port}`), meshPort };
+  return { name, process, client: new ReplicaClient(`http://${HOST}:${port}`), meshPort };
 }
