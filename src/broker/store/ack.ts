@@ -7,7 +7,7 @@
 import { arrayLiteral } from "./array_literal.ts";
 import { FUNCTION_SETTINGS } from "./function_settings.ts";
 import type { Pool } from "./pool.ts";
-import { QUEUE_MODE } from "./pop.ts";
+import { isUuid, QUEUE_MODE } from "./pop.ts";
 import type {
   Ack,
   AckOutcome,
@@ -16,8 +16,6 @@ import type {
   PartitionName,
   TenantId,
 } from "./store.ts";
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** Acknowledges or gives back, in one transaction. */
 export async function ack(
@@ -32,7 +30,7 @@ export async function ack(
     [
       tenant,
       // What is no UUID is no partition, and not worth failing the other acks for.
-      arrayLiteral(acks.map(({ partitionId }) => UUID.test(partitionId) ? partitionId : null)),
+      arrayLiteral(acks.map(({ partitionId }) => isUuid(partitionId) ? partitionId : null)),
       arrayLiteral(acks.map((item) => item.consumerGroup ?? QUEUE_MODE)),
       arrayLiteral(acks.map((item) => item.transactionId)),
       arrayLiteral(acks.map((item) => item.status)),
@@ -102,7 +100,7 @@ begin
     from unnest(p_partitions, p_groups, p_transactions, p_statuses, p_leases, p_errors)
       with ordinality ack
         (partition_id, consumer_group, transaction_id, status, lease, error, item)
-    group by 1, 2 order by 1, 2
+    group by 1, 2 order by 1, consumer_group collate "C"
   loop
     select cursor.* into v_cursor
       from ${s}.cursor join ${s}.queue on queue.id = cursor.queue_id

@@ -65,12 +65,18 @@ function toBatch(
   };
 }
 
+/** Whether a text can be the id of something: PostgreSQL fails on what is no UUID. */
+export function isUuid(text: string): boolean {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(text);
+}
+
 /** Ends a lease free of charge. Resolves to its partition, or undefined where it held none. */
 export async function giveBack(
   pool: Pool,
   schema: string,
   { tenant, leaseId }: { readonly tenant: TenantId; readonly leaseId: string },
 ): Promise<PartitionName | undefined> {
+  if (!isUuid(leaseId)) return undefined;
   const [row] = await pool.query(`select * from ${schema}.give_back($1::uuid, $2::uuid)`, [
     tenant,
     leaseId,

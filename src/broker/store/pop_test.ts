@@ -162,6 +162,7 @@ Deno.test("a batch given back is there again at once, and no try is charged", as
     partition: "Default",
   });
   assert.equal(await store.giveBack(TENANT, leaseId), undefined);
+  assert.equal(await store.giveBack(TENANT, "no lease"), undefined);
   const [outcome] = (await store.ack(TENANT, [{
     transactionId: "1",
     partitionId: first.batch!.partitionId,

@@ -13,7 +13,7 @@ export interface PushItem {
   readonly queue: string;
   /** The partition; it is made where it does not exist. */
   readonly partition: string;
-  /** Given before the first attempt, so that an attempt of unknown outcome can be repeated. */
+  /** A UUID, given before the first attempt: one of unknown outcome can be repeated with it. */
   readonly messageId: string;
   /** The producer's name for the message, or one made for it. */
   readonly transactionId: string;
