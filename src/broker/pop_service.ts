@@ -44,7 +44,7 @@ export interface PopRequest {
 /** What a {@linkcode PopService} is made of. */
 export interface PopServiceOptions {
   /** Where the messages are. */
-  readonly store: Store;
+  readonly store: Pick<Store, "pop" | "giveBack">;
   /** The pops that wait. */
   readonly waker: Waker;
   /** Where to announce what becomes available. */
@@ -64,7 +64,7 @@ const COUNTERS = {
 
 /** Answers pops: queries, waits where there is nothing, and gives back what a client never got. */
 export class PopService {
-  readonly #store: Store;
+  readonly #store: Pick<Store, "pop" | "giveBack">;
   readonly #waker: Waker;
   readonly #wakes: Wakes;
   readonly #logger: Logger;

@@ -6,6 +6,10 @@ import type { ReplicaConfig } from "./config.ts";
 import { DelayedWakes } from "./delayed_wakes.ts";
 import { createHandler } from "./http/app.ts";
 import { BodyReader } from "./http/body_reader.ts";
+import { HOT_LIST_DEFAULTS } from "./hot_list/config.ts";
+import { DirtyHints } from "./hot_list/dirty_hints.ts";
+import { HotList } from "./hot_list/hot_list.ts";
+import { HotPops } from "./hot_list/hot_pops.ts";
 import type { HttpHandler, HttpListener, ListenHttp } from "./http_seam.ts";
 import { NORMAL_MODES } from "./modes.ts";
 import { PopService } from "./pop_service.ts";
@@ -58,6 +62,8 @@ export class Replica implements AsyncDisposable {
   readonly #tenancy: boolean;
   readonly #waker: Waker;
   readonly #mesh: Mesh;
+  readonly #hotList: HotList;
+  readonly #dirtyHints: DirtyHints;
   readonly #delayedWakes: DelayedWakes;
   readonly #gate: SchemaGate;
   readonly #pops: PopService;
@@ -82,10 +88,29 @@ export class Replica implements AsyncDisposable {
       logger,
     });
     const broadcast = (message: OutgoingMessage) => this.#mesh.broadcast(message);
-    const wakes = new Wakes({ waker: this.#waker, broadcast });
+    const hotListSettings = config.hotList ?? HOT_LIST_DEFAULTS;
+    this.#hotList = new HotList({
+      clock,
+      random,
+      logger,
+      settings: hotListSettings,
+      loadCandidates: ({ tenant, queue, group }, countMax) =>
+        store.loadCandidates(tenant, { queue, group }, countMax),
+    });
+    this.#dirtyHints = new DirtyHints({ clock, broadcast });
+    // Where nobody hears them, they need not gather.
+    const areHintsHeard = hotListSettings.enabled && config.mesh.enabled &&
+      config.mesh.peers.length > 0;
+    const wakes = new Wakes({
+      waker: this.#waker,
+      broadcast,
+      hotList: this.#hotList,
+      ...(areHintsHeard ? { dirtyHints: this.#dirtyHints } : {}),
+    });
     this.#delayedWakes = new DelayedWakes({ clock, wakes });
     this.#gate = new SchemaGate({ store, clock, random, logger });
-    this.#pops = new PopService({ store, waker: this.#waker, wakes, logger });
+    const hotPops = new HotPops({ store, hotList: this.#hotList });
+    this.#pops = new PopService({ store: hotPops, waker: this.#waker, wakes, logger });
     this.#bodies = new BodyReader({ clock, bytesMax: config.maxBodyBytes });
     this.#handler = createHandler({
       store,
@@ -178,17 +203,35 @@ export class Replica implements AsyncDisposable {
     this.#listener = undefined;
     await this.#pops.settle();
     this.#delayedWakes.close();
-    await Promise.all([this.#mesh.close(), this.#gate.close()]);
+    this.#dirtyHints.close();
+    await Promise.all([this.#mesh.close(), this.#gate.close(), this.#hotList.close()]);
     await this.#options.store.close();
   }
 
   /** Applies a hint of a peer, which is never sent on (TOP-6). */
   #apply(message: Message): void {
-    // The other hints concern caches and modes, of which this replica keeps none.
-    if (message.type !== "message_available") return;
-    for (const { queue, partition, tenant } of message.items) {
-      const touched = tenantOfFrame(tenant, { tenancy: this.#tenancy });
-      if (touched !== null) this.#waker.wake({ tenant: touched, queue, partition });
+    switch (message.type) {
+      case "message_available":
+        for (const hint of message.items) {
+          const tenant = tenantOfFrame(hint.tenant, { tenancy: this.#tenancy });
+          if (tenant === null) continue;
+          const { queue, partition } = hint;
+          // Whoever is woken finds it marked.
+          this.#hotList.mark({ tenant, queue, partition });
+          this.#waker.wake({ tenant, queue, partition });
+        }
+        return;
+      case "hotlist_dirty":
+        for (const hint of message.items) {
+          const tenant = tenantOfFrame(hint.tenant, { tenancy: this.#tenancy });
+          if (tenant !== null) this.#hotList.mark({ ...hint, tenant });
+        }
+        return;
+      case "queue_config_delete": {
+        const tenant = tenantOfFrame(message.tenant, { tenancy: this.#tenancy });
+        if (tenant !== null) this.#hotList.dropQueue(tenant, message.queue);
+        return;
+      }
     }
   }
 }

@@ -1,4 +1,6 @@
 import type { OutgoingMessage } from "../protocol/messages.ts";
+import type { DirtyHints } from "./hot_list/dirty_hints.ts";
+import type { HotList } from "./hot_list/hot_list.ts";
 import type { PartitionName, TenantId } from "./store/store.ts";
 import type { Waker } from "./waker.ts";
 
@@ -8,6 +10,10 @@ export interface WakesOptions {
   readonly waker: Waker;
   /** Tells every peer; never waits. */
   readonly broadcast: (message: OutgoingMessage) => void;
+  /** The candidates here; none are marked where it is left out. */
+  readonly hotList?: Pick<HotList, "mark">;
+  /** What the peers are told of candidates; nothing where it is left out. */
+  readonly dirtyHints?: Pick<DirtyHints, "add">;
 }
 
 /**
@@ -17,11 +23,15 @@ export interface WakesOptions {
 export class Wakes {
   readonly #waker: Waker;
   readonly #broadcast: (message: OutgoingMessage) => void;
+  readonly #hotList: Pick<HotList, "mark"> | undefined;
+  readonly #dirtyHints: Pick<DirtyHints, "add"> | undefined;
 
   /** Puts the two together. */
-  constructor({ waker, broadcast }: WakesOptions) {
+  constructor({ waker, broadcast, hotList, dirtyHints }: WakesOptions) {
     this.#waker = waker;
     this.#broadcast = broadcast;
+    this.#hotList = hotList;
+    this.#dirtyHints = dirtyHints;
   }
 
   /**
@@ -37,11 +47,14 @@ export class Wakes {
   ): void {
     if (partitions.length === 0) return;
     for (const { queue, partition } of partitions) {
+      // Whoever is woken finds it marked.
+      this.#hotList?.mark({ tenant, queue, partition, group });
       this.#waker.wake({ tenant, queue, partition, group });
     }
     this.#broadcast({
       type: "message_available",
       items: partitions.map(({ queue, partition }) => ({ queue, partition, tenant })),
     });
+    this.#dirtyHints?.add(tenant, partitions, { group });
   }
 }

@@ -6,6 +6,7 @@
 
 import type { Clock } from "../../mesh/runtime.ts";
 import { ack } from "./ack.ts";
+import { loadCandidates } from "./candidates.ts";
 import { configure } from "./configure.ts";
 import { migrate } from "./migrate.ts";
 import { Pool } from "./pool.ts";
@@ -82,6 +83,14 @@ export class PostgresStore implements Store {
 
   async giveBack(tenant: TenantId, leaseId: string): Promise<PartitionName | undefined> {
     return await giveBack(this.#ready(), this.#quoted, { tenant, leaseId });
+  }
+
+  async loadCandidates(
+    tenant: TenantId,
+    { queue, group }: { readonly queue: string; readonly group: string },
+    countMax: number,
+  ): Promise<readonly string[]> {
+    return await loadCandidates(this.#ready(), this.#quoted, { tenant, queue, group, countMax });
   }
 
   async health(): Promise<string> {

@@ -16,6 +16,7 @@
  */
 
 import { ackFunctions } from "./ack.ts";
+import { candidatesFunctions } from "./candidates.ts";
 import { popFunctions } from "./pop.ts";
 import { pushFunctions } from "./push.ts";
 
@@ -29,6 +30,7 @@ export const MIGRATIONS: readonly Migration[] = [
     ...pushFunctions(schema),
     ...popFunctions(schema),
     ...ackFunctions(schema),
+    ...candidatesFunctions(schema),
   ],
 ];
 

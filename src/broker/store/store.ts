@@ -53,6 +53,11 @@ export interface PopQuery {
   readonly queue: string;
   /** One partition alone; any where it is left out. */
   readonly partition?: string;
+  /**
+   * Partitions to try first, in this order, where any will do. They only speed up: where none of them
+   * holds anything, the others are looked through as they are without.
+   */
+  readonly candidates?: readonly string[];
   /** At most this many messages. */
   readonly batch: number;
   /** At most this many bytes of payload, but never less than one message; no bound by default. */
@@ -183,6 +188,15 @@ export interface Store {
    * the partition if that made it available.
    */
   giveBack(tenant: TenantId, leaseId: string): Promise<PartitionName | undefined>;
+  /**
+   * The partitions that a group can take from now, those that have waited longest first, and at most
+   * `countMax`. Nothing has to hold of them by the time that they are told.
+   */
+  loadCandidates(
+    tenant: TenantId,
+    key: { readonly queue: string; readonly group: string },
+    countMax: number,
+  ): Promise<readonly string[]>;
   /** Resolves to the server's version, where PostgreSQL answers. */
   health(): Promise<string>;
   /** Makes or migrates the schema, under an advisory lock. */

@@ -132,7 +132,14 @@ export class FakeStore implements Store {
   async pop(_tenant: TenantId, query: PopQuery): Promise<PopResult> {
     this.popCount++;
     await this.#leg();
-    const all = [...this.#queue(query.queue).values()];
+    const queue = this.#queue(query.queue);
+    // A map keeps the order in which keys were first put in.
+    const all = [
+      ...new Map([
+        ...(query.candidates ?? []).map((name) => [name, queue.get(name)] as const),
+        ...queue,
+      ]).values(),
+    ].filter((partition) => partition !== undefined);
     const filtered = query.partition === undefined
       ? all
       : all.filter(({ name }) => name === query.partition);
@@ -199,6 +206,15 @@ export class FakeStore implements Store {
     partition.lease = undefined;
     await this.#leg();
     return { queue: partition.queue, partition: partition.name };
+  }
+
+  async loadCandidates(
+    _tenant: TenantId,
+    { queue }: { readonly queue: string; readonly group: string },
+    countMax: number,
+  ): Promise<readonly string[]> {
+    await this.#leg();
+    return this.takeable(queue).slice(0, countMax);
   }
 
   async health(): Promise<string> {
