@@ -104,8 +104,9 @@ export class Pool {
   #acquire(deadline: number): Promise<Connection> {
     if (this.#isClosed) return Promise.reject(closedError());
     if (this.#busy < this.#size) {
+      const connection = this.#open();
       this.#busy++;
-      return Promise.resolve(this.#open());
+      return Promise.resolve(connection);
     }
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {

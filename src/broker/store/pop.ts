@@ -124,6 +124,7 @@ begin
   for v_partition_id in
     select partition_id from ${s}.cursor
       where queue_id = p_queue_id and consumer_group = p_group and ready_at <= p_now
+        and not (${hasMessage(s)})
       order by ready_at limit 10
   loop
     select last_number into v_last from ${s}.partition where id = v_partition_id
@@ -179,7 +180,9 @@ begin
       for no key update skip locked;
   end if;
   if not found then
-    perform ${s}.clear_ready(v_queue.id, p_group, v_now);
+    if p_partition is null then
+      perform ${s}.clear_ready(v_queue.id, p_group, v_now);
+    end if;
     return;
   end if;
 
