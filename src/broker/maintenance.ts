@@ -2,21 +2,14 @@ import { Backoff } from "../mesh/backoff.ts";
 import type { Clock, Logger, Random, Timer } from "../mesh/runtime.ts";
 import type { Message, OutgoingMessage } from "../protocol/messages.ts";
 import { type Modes, NORMAL_MODES } from "./modes.ts";
-import { StoreUnavailableError } from "./store/store.ts";
+import {
+  type FlagName,
+  type FlagValue,
+  type FlagValues,
+  StoreUnavailableError,
+} from "./store/store.ts";
 
-/** A flag, by the name of its row in PostgreSQL. */
-export type FlagName = "maintenance" | "pop_maintenance";
-
-/** What PostgreSQL says of one flag. */
-export interface FlagValue {
-  /** Whether the mode is on. */
-  readonly enabled: boolean;
-  /** Raised by every write, from 0 up. */
-  readonly version: number;
-}
-
-/** What PostgreSQL says of all flags. */
-export type FlagValues = Readonly<Record<FlagName, FlagValue>>;
+export type { FlagName, FlagValue, FlagValues } from "./store/store.ts";
 
 /** A flip that a peer tells. */
 export type FlagMessage = Extract<Message, { readonly enabled: boolean }>;

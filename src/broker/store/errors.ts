@@ -42,6 +42,11 @@ export function isUnavailable(error: unknown): boolean {
   return /^(CONNECTION_[A-Z]+|CONNECT_TIMEOUT|E(?!RR_)[A-Z0-9_]+)$/.test(codeOf(error) ?? "");
 }
 
+/** Whether PostgreSQL refused the values: SQLSTATE class 22 (data) or 23 (constraints). */
+export function isDataError(error: unknown): boolean {
+  return /^2[23]/.test(sqlState(error) ?? "");
+}
+
 /** States of a statement that was stopped, on a connection that is as good as before. */
 const STOPPED_STATES = [...RETRIABLE_STATES, "55P03", "57014"];
 

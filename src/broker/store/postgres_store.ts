@@ -8,21 +8,29 @@ import type { Clock } from "../../mesh/runtime.ts";
 import { ack } from "./ack.ts";
 import { loadCandidates } from "./candidates.ts";
 import { configure } from "./configure.ts";
+import { queueConfig, readFlags, writeFlag } from "./flags.ts";
 import { migrate } from "./migrate.ts";
 import { Pool } from "./pool.ts";
 import { giveBack, pop } from "./pop.ts";
 import { push } from "./push.ts";
+import { spoolPosition, storeSpooled } from "./spooled.ts";
 import { parseSchemaName, quoteSchemaName } from "./schema_name.ts";
 import {
   type Ack,
   type AckResult,
   type ConfigureRequest,
+  type FlagName,
+  type FlagValue,
+  type FlagValues,
   type PartitionName,
   type PopQuery,
   type PopResult,
   type PushItem,
   type PushResult,
+  type QueueConfig,
   type QueueSettings,
+  type SpooledBatch,
+  type SpooledResult,
   type Store,
   StoreUnavailableError,
   type TenantId,
@@ -71,6 +79,26 @@ export class PostgresStore implements Store {
 
   async push(tenant: TenantId, items: readonly PushItem[]): Promise<PushResult> {
     return await push(this.#ready(), this.#quoted, { tenant, items });
+  }
+
+  async storeSpooled(batch: SpooledBatch): Promise<SpooledResult> {
+    return await storeSpooled(this.#ready(), this.#quoted, batch);
+  }
+
+  async spoolPosition(spoolId: string): Promise<number> {
+    return await spoolPosition(this.#ready(), this.#quoted, spoolId);
+  }
+
+  async queueConfig(tenant: TenantId, queue: string): Promise<QueueConfig | undefined> {
+    return await queueConfig(this.#ready(), this.#quoted, { tenant, queue });
+  }
+
+  async readFlags(): Promise<FlagValues> {
+    return await readFlags(this.#ready(), this.#quoted);
+  }
+
+  async writeFlag(name: FlagName, enabled: boolean): Promise<FlagValue> {
+    return await writeFlag(this.#ready(), this.#quoted, { name, enabled });
   }
 
   async pop(tenant: TenantId, query: PopQuery): Promise<PopResult> {

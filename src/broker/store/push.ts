@@ -20,7 +20,8 @@ export async function push(
 ): Promise<PushResult> {
   if (items.length === 0) return { outcomes: [], touched: [] };
   const rows = await pool.query(
-    `select * from ${schema}.push($1::uuid, $2::text[], $3::text[], $4::uuid[], $5::text[], $6::text[])`,
+    `select * from ${schema}.push($1::uuid, $2::text[], $3::text[], $4::uuid[], $5::text[],
+      $6::text[], $7::boolean[])`,
     [
       tenant,
       arrayLiteral(items.map((item) => item.queue)),
@@ -28,22 +29,29 @@ export async function push(
       arrayLiteral(items.map((item) => item.messageId)),
       arrayLiteral(items.map((item) => item.transactionId)),
       arrayLiteral(items.map((item) => item.payload)),
+      arrayLiteral(items.map((item) => String(item.encrypted ?? false))),
     ],
   );
   const outcomes = new Array<PushOutcome>(items.length);
   const touched = new Map<string, PartitionName>();
+  const misjudged = new Set<string>();
   for (const row of rows) {
     const index = Number(row["item"]) - 1;
     const item = items[index]!;
     const status = row["status"] as PushOutcome["status"];
     const messageId = row["message_id"] as string;
+    if (status === "failed") misjudged.add(item.queue);
     outcomes[index] = status === "failed"
-      ? { status, messageId, error: `The queue "${item.queue}" takes encrypted messages only` }
+      ? { status, messageId, error: `The encryption of the queue "${item.queue}" was changed` }
       : { status, messageId };
     const { queue, partition } = item;
     if (status === "queued") touched.set(row["partition_id"] as string, { queue, partition });
   }
-  return { outcomes, touched: [...touched.values()] };
+  return {
+    outcomes,
+    touched: [...touched.values()],
+    ...(misjudged.size === 0 ? {} : { misjudged: [...misjudged] }),
+  };
 }
 
 /** What the schema needs for {@linkcode push}. */
@@ -88,17 +96,12 @@ begin
       from made join ${s}.consumer_group on consumer_group.queue_id = made.queue_id;
 end $$`,
   `
-create function ${s}.push(
-  p_tenant uuid, p_queues text[], p_partitions text[],
-  p_ids uuid[], p_transactions text[], p_payloads text[]
-)
-returns table (item bigint, partition_id uuid, status text, message_id uuid)
-language plpgsql ${FUNCTION_SETTINGS} as $$
-#variable_conflict use_column
+-- Finds the partitions, makes those that are missing, and locks them until the commit.
+create function ${s}.lock_partitions(p_tenant uuid, p_queues text[], p_partitions text[])
+returns uuid[] language plpgsql as $$
 declare
   v_partitions uuid[] := ${s}.find_partitions(p_tenant, p_queues, p_partitions);
   v_locked bigint;
-  v_now timestamptz;
 begin
   if array_position(v_partitions, null) is not null then
     perform ${s}.make_partitions(p_tenant, p_queues, p_partitions);
@@ -109,6 +112,24 @@ begin
   if v_locked < (select count(distinct id) from unnest(v_partitions) id) then
     raise serialization_failure using message = 'a partition was deleted meanwhile';
   end if;
+  return v_partitions;
+end $$`,
+  `
+-- Stores messages. One whose p_encrypted is not what its queue says is failed, and not stored. Where
+-- p_accepted says when it was accepted, that is the time that counts for duplicates; then no
+-- transaction may occur in one partition twice.
+create function ${s}.push(
+  p_tenant uuid, p_queues text[], p_partitions text[],
+  p_ids uuid[], p_transactions text[], p_payloads text[],
+  p_encrypted boolean[] default null, p_accepted timestamptz[] default null
+)
+returns table (item bigint, partition_id uuid, status text, message_id uuid)
+language plpgsql ${FUNCTION_SETTINGS} as $$
+#variable_conflict use_column
+declare
+  v_partitions uuid[] := ${s}.lock_partitions(p_tenant, p_queues, p_partitions);
+  v_now timestamptz;
+begin
   -- From here to the commit these partitions are ours, and every statement sees all that was
   -- committed in them before.
   v_now := clock_timestamp();
@@ -116,19 +137,28 @@ begin
   with given as (
     select given.*, partition.last_number, partition.last_at,
       queue.dedup_window_seconds * interval '1 second' as dedup_window,
-      queue.encryption_enabled as refused
-    from unnest(v_partitions, p_ids, p_transactions, p_payloads)
-      with ordinality given (partition_id, id, transaction_id, payload, item)
+      queue.encryption_enabled <> coalesce(given.encrypted, false) as refused
+    from unnest(v_partitions, p_ids, p_transactions, p_payloads, p_encrypted, p_accepted)
+      with ordinality given
+        (partition_id, id, transaction_id, payload, encrypted, accepted_at, item)
     join ${s}.partition on partition.id = given.partition_id
     join ${s}.queue on queue.id = partition.queue_id
   ), judged as materialized (
     -- The same id is a repeated attempt, whatever the window. The same transactionId is a
-    -- duplicate within the window, in this call too.
+    -- duplicate within the window, in this call too. What was accepted long ago and waited in a
+    -- spool can be older than what is stored.
     select given.*, coalesce(
       (select message.id from ${s}.message
         where message.partition_id = given.partition_id
           and message.transaction_id = given.transaction_id
-          and (message.id = given.id or message.created_at > v_now - given.dedup_window)
+          and (
+            message.id = given.id
+            or coalesce(message.accepted_at, message.created_at)
+                > coalesce(given.accepted_at, v_now) - given.dedup_window
+              and (given.accepted_at is null
+                or coalesce(message.accepted_at, message.created_at)
+                  < given.accepted_at + given.dedup_window)
+          )
         order by message.number desc limit 1),
       case when given.dedup_window > interval '0' then
         nullif(first_value(given.id) over same_transaction, given.id)
@@ -139,9 +169,9 @@ begin
       (partition by given.partition_id, given.transaction_id order by given.item)
   ), stored as (
     insert into ${s}.message
-      (partition_id, number, id, transaction_id, payload, encrypted, created_at)
+      (partition_id, number, id, transaction_id, payload, encrypted, created_at, accepted_at)
     select partition_id, last_number + row_number() over (partition by partition_id order by item),
-      id, transaction_id, payload, false, greatest(last_at, v_now)
+      id, transaction_id, payload, coalesce(encrypted, false), greatest(last_at, v_now), accepted_at
     from judged where known_id is null and not refused
   ), counted as (
     select partition_id, count(*) as stored

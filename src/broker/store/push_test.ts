@@ -172,7 +172,7 @@ Deno.test("a queue that takes encrypted messages only stores none in the clear",
   const items = [testItem("1", { queue: "secret" }), testItem("2")];
   const { outcomes, touched } = await store.push(TENANT, items);
   assert.deepEqual(outcomes.map(({ status }) => status), ["failed", "queued"]);
-  assert.match(outcomes[0]!.error!, /"secret" takes encrypted messages only/);
+  assert.match(outcomes[0]!.error!, /encryption of the queue "secret" was changed/);
   assert.deepEqual(touched, [{ queue: "orders", partition: "Default" }]);
   assert.deepEqual(await drain(fixture, "secret"), []);
 });

@@ -19,6 +19,7 @@ import { ackFunctions } from "./ack.ts";
 import { candidatesFunctions } from "./candidates.ts";
 import { popFunctions } from "./pop.ts";
 import { pushFunctions } from "./push.ts";
+import { spooledFunctions } from "./spooled.ts";
 
 /** One step: what it runs in the schema of that name. Steps are never changed, only added. */
 export type Migration = (schema: string) => readonly string[];
@@ -28,6 +29,7 @@ export const MIGRATIONS: readonly Migration[] = [
   (schema) => [
     tables(schema),
     ...pushFunctions(schema),
+    ...spooledFunctions(schema),
     ...popFunctions(schema),
     ...ackFunctions(schema),
     ...candidatesFunctions(schema),
@@ -77,6 +79,7 @@ create table ${s}.message (
   payload text not null, -- the producer's JSON text, or what it was encrypted to
   encrypted boolean not null,
   created_at timestamptz not null, -- never goes back within a partition
+  accepted_at timestamptz, -- where it waited in a spool: when it was accepted there
   primary key (partition_id, number)
 );
 create index message_transaction on ${s}.message (partition_id, transaction_id, number);

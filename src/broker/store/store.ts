@@ -17,8 +17,71 @@ export interface PushItem {
   readonly messageId: string;
   /** The producer's name for the message, or one made for it. */
   readonly transactionId: string;
-  /** The payload as the producer's own JSON text, kept to the byte. */
+  /** The payload as the producer's own JSON text, kept to the byte, or what it was encrypted to. */
   readonly payload: string;
+  /**
+   * Whether the payload has been encrypted; false where it is left out. Where the queue says
+   * otherwise the item is not stored.
+   */
+  readonly encrypted?: boolean;
+}
+
+/** A message that waited in a disk spool. */
+export interface SpooledItem extends PushItem {
+  /** Whose it is. */
+  readonly tenant: TenantId;
+  /** When it was accepted, in milliseconds since 1970: the time that counts for duplicates. */
+  readonly acceptedAt: number;
+}
+
+/** Messages that follow each other in a spool. */
+export interface SpooledBatch {
+  /** Names the spool. */
+  readonly spoolId: string;
+  /** The position that must be stored for it before, 0 for none. */
+  readonly after: number;
+  /** The position to store with them. */
+  readonly position: number;
+  /** In the order in which they were accepted; none where one is passed over. */
+  readonly items: readonly SpooledItem[];
+}
+
+/** A partition of a tenant's queue, by name. */
+export interface TenantPartition extends PartitionName {
+  /** The tenant. */
+  readonly tenant: TenantId;
+}
+
+/** What storing a {@linkcode SpooledBatch} did. */
+export interface SpooledResult {
+  /** The position that is stored for the spool now. Another than the batch's: nothing was stored. */
+  readonly position: number;
+  /** Nothing was stored, since a queue's encryption is not what the items assumed. */
+  readonly isMisjudged: boolean;
+  /** The distinct partitions that something was stored in. */
+  readonly touched: readonly TenantPartition[];
+}
+
+/** A flag, by the name of its row. */
+export type FlagName = "maintenance" | "pop_maintenance";
+
+/** What PostgreSQL says of one flag. */
+export interface FlagValue {
+  /** Whether the mode is on. */
+  readonly enabled: boolean;
+  /** Raised by every write, from 0 up. */
+  readonly version: number;
+}
+
+/** What PostgreSQL says of all flags. */
+export type FlagValues = Readonly<Record<FlagName, FlagValue>>;
+
+/** What a replica keeps of a queue's configuration. */
+export interface QueueConfig {
+  /** How long a lease lasts, in seconds. */
+  readonly leaseSeconds: number;
+  /** Whether its messages are stored encrypted. */
+  readonly encryptionEnabled: boolean;
 }
 
 /** What became of one {@linkcode PushItem}. */
@@ -45,6 +108,8 @@ export interface PushResult {
   readonly outcomes: readonly PushOutcome[];
   /** The distinct partitions that something was stored in. */
   readonly touched: readonly PartitionName[];
+  /** The queues whose encryption is not what the items assumed: those items are `failed`. */
+  readonly misjudged?: readonly string[];
 }
 
 /** What a pop asks for. */
@@ -185,6 +250,21 @@ export interface Store {
   ack(tenant: TenantId, acks: readonly Ack[]): Promise<AckResult>;
   /**
    * Gives a claimed batch back free of charge, where its reply could not be delivered. Resolves to
+  /**
+   * Stores what waited in a spool and how far it has come, in one transaction, if the position that is
+   * stored is the batch's `after`; else it does nothing. So it can be repeated.
+   *
+   * Rejects with {@linkcode StoreDataError} where the messages are at fault.
+   */
+  storeSpooled(batch: SpooledBatch): Promise<SpooledResult>;
+  /** The position that is stored for a spool; 0 where none is. */
+  spoolPosition(spoolId: string): Promise<number>;
+  /** What is kept of a queue's configuration; undefined where there is no such queue. */
+  queueConfig(tenant: TenantId, queue: string): Promise<QueueConfig | undefined>;
+  /** Reads all maintenance flags. */
+  readFlags(): Promise<FlagValues>;
+  /** Writes a maintenance flag and raises its version. */
+  writeFlag(name: FlagName, enabled: boolean): Promise<FlagValue>;
    * the partition if that made it available.
    */
   giveBack(tenant: TenantId, leaseId: string): Promise<PartitionName | undefined>;

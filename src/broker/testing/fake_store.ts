@@ -11,22 +11,30 @@ import {
   type AckResult,
   type ConfigureRequest,
   type DelayedPartition,
+  type FlagName,
+  type FlagValue,
+  type FlagValues,
   type PartitionName,
   type PopQuery,
   type PopResult,
   type PushItem,
   type PushOutcome,
   type PushResult,
+  type QueueConfig,
   type QueueSettings,
+  type SpooledBatch,
+  type SpooledResult,
   type Store,
   StoreUnavailableError,
   type TenantId,
 } from "../store/store.ts";
 
-interface FakeMessage {
+/** A message as it is stored. */
+export interface FakeMessage {
   readonly id: string;
   readonly transactionId: string;
   readonly payload: string;
+  readonly encrypted: boolean;
 }
 
 interface FakeLease {
@@ -74,6 +82,13 @@ export class FakeStore implements Store {
   readonly givenBack: string[] = [];
   /** What acks say can be taken later. */
   delayed: readonly DelayedPartition[] = [];
+  /** The maintenance flags. */
+  readonly flags: Record<FlagName, FlagValue> = {
+    maintenance: { enabled: false, version: 0 },
+    pop_maintenance: { enabled: false, version: 0 },
+  };
+  /** How often `readFlags` was called. */
+  flagReadCount = 0;
   /** Whether it was closed. */
   isClosed = false;
   readonly #clock: Clock;
@@ -82,12 +97,18 @@ export class FakeStore implements Store {
   readonly #queues = new Map<string, Map<string, FakePartition>>();
   readonly #settings = new Map<string, QueueSettings>();
   readonly #partitions = new Map<string, FakePartition & { queue: string }>();
+  readonly #positions = new Map<string, number>();
   #ids = 0;
 
   constructor({ clock, latencyMs = () => 0, leaseMs = 60_000 }: FakeStoreOptions) {
     this.#clock = clock;
     this.#latencyMs = latencyMs;
     this.#leaseMs = leaseMs;
+  }
+
+  /** The messages of `queue` as they are stored, partition after partition. */
+  stored(queue: string): readonly FakeMessage[] {
+    return [...this.#queue(queue).values()].flatMap(({ messages }) => messages);
   }
 
   /** The partitions of `queue` that a pop could take from now. */
@@ -116,17 +137,63 @@ export class FakeStore implements Store {
   async push(_tenant: TenantId, items: readonly PushItem[]): Promise<PushResult> {
     await this.#leg();
     const touched = new Map<string, PartitionName>();
+    const misjudged = new Set<string>();
     const outcomes = items.map((item): PushOutcome => {
-      const { queue, partition: name, messageId, transactionId, payload } = item;
-      const partition = this.#partition(queue, name);
-      const known = partition.messages.find((message) => message.transactionId === transactionId);
-      if (known !== undefined) return { status: "duplicate", messageId: known.id };
-      partition.messages.push({ id: messageId, transactionId, payload });
-      touched.set(partition.id, { queue, partition: name });
-      return { status: "queued", messageId };
+      const { queue, partition, messageId } = item;
+      if (this.#isMisjudged(item)) {
+        misjudged.add(queue);
+        return { status: "failed", messageId, error: "the encryption was changed" };
+      }
+      const outcome = this.#store(item);
+      const name = { queue, partition };
+      if (outcome.status === "queued") touched.set(JSON.stringify(name), name);
+      return outcome;
     });
     await this.#leg();
-    return { outcomes, touched: [...touched.values()] };
+    return { outcomes, touched: [...touched.values()], misjudged: [...misjudged] };
+  }
+
+  async storeSpooled(batch: SpooledBatch): Promise<SpooledResult> {
+    await this.#leg();
+    const { spoolId, after, position, items } = batch;
+    const held = this.#positions.get(spoolId) ?? 0;
+    if (held !== after) return { position: held, isMisjudged: false, touched: [] };
+    if (items.some((item) => this.#isMisjudged(item))) {
+      return { position: held, isMisjudged: true, touched: [] };
+    }
+    this.#positions.set(spoolId, position);
+    const stored = items.filter((item) => this.#store(item).status === "queued");
+    await this.#leg();
+    return { position, isMisjudged: false, touched: stored };
+  }
+
+  async spoolPosition(spoolId: string): Promise<number> {
+    await this.#leg();
+    return this.#positions.get(spoolId) ?? 0;
+  }
+
+  async queueConfig(_tenant: TenantId, queue: string): Promise<QueueConfig | undefined> {
+    await this.#leg();
+    const isThere = this.#settings.has(queue) || this.#queues.has(queue);
+    const encryptionEnabled = this.#isEncrypted(queue);
+    await this.#leg();
+    return isThere ? { leaseSeconds: this.#leaseMs / 1000, encryptionEnabled } : undefined;
+  }
+
+  async readFlags(): Promise<FlagValues> {
+    this.flagReadCount++;
+    await this.#leg();
+    const values = { ...this.flags };
+    await this.#leg();
+    return values;
+  }
+
+  async writeFlag(name: FlagName, enabled: boolean): Promise<FlagValue> {
+    await this.#leg();
+    const value = { enabled, version: this.flags[name].version + 1 };
+    this.flags[name] = value;
+    await this.#leg();
+    return value;
   }
 
   async pop(_tenant: TenantId, query: PopQuery): Promise<PopResult> {
@@ -231,6 +298,23 @@ export class FakeStore implements Store {
   close(): Promise<void> {
     this.isClosed = true;
     return Promise.resolve();
+  }
+
+  #store({ queue, partition: name, messageId, ...rest }: PushItem): PushOutcome {
+    const { transactionId, payload, encrypted = false } = rest;
+    const { messages } = this.#partition(queue, name);
+    const known = messages.find((message) => message.transactionId === transactionId);
+    if (known !== undefined) return { status: "duplicate", messageId: known.id };
+    messages.push({ id: messageId, transactionId, payload, encrypted });
+    return { status: "queued", messageId };
+  }
+
+  #isMisjudged({ queue, encrypted = false }: PushItem): boolean {
+    return this.#isEncrypted(queue) !== encrypted;
+  }
+
+  #isEncrypted(queue: string): boolean {
+    return this.#settings.get(queue)?.options["encryptionEnabled"] === true;
   }
 
   #ack(ack: Ack): AckOutcome {
