@@ -195,8 +195,14 @@ export interface AckOutcome {
   readonly noop: boolean;
 }
 
+/** A partition, and the group that can take from it. */
+export interface GroupPartition extends PartitionName {
+  /** The consumer group; queue mode where it is left out. */
+  readonly consumerGroup?: string;
+}
+
 /** A partition of which something was given back that waits for its `retryDelay`. */
-export interface DelayedPartition extends PartitionName {
+export interface DelayedPartition extends GroupPartition {
   /** In how many milliseconds it can be taken. */
   readonly delayMs: number;
 }
@@ -206,7 +212,7 @@ export interface AckResult {
   /** One for each ack, in their order. */
   readonly outcomes: readonly AckOutcome[];
   /** Partitions that became free and still hold messages for the group: someone can be woken. */
-  readonly available: readonly PartitionName[];
+  readonly available: readonly GroupPartition[];
   /** Partitions that became free and can be taken later: someone can be woken then. */
   readonly delayed?: readonly DelayedPartition[];
 }
@@ -244,12 +250,6 @@ export interface Store {
   configure(tenant: TenantId, request: ConfigureRequest): Promise<QueueSettings>;
   /** Stores messages, in their order within each partition, in one transaction. */
   push(tenant: TenantId, items: readonly PushItem[]): Promise<PushResult>;
-  /** Claims a batch for one pop. */
-  pop(tenant: TenantId, query: PopQuery): Promise<PopResult>;
-  /** Acknowledges or gives back, in one transaction. */
-  ack(tenant: TenantId, acks: readonly Ack[]): Promise<AckResult>;
-  /**
-   * Gives a claimed batch back free of charge, where its reply could not be delivered. Resolves to
   /**
    * Stores what waited in a spool and how far it has come, in one transaction, if the position that is
    * stored is the batch's `after`; else it does nothing. So it can be repeated.
@@ -265,6 +265,12 @@ export interface Store {
   readFlags(): Promise<FlagValues>;
   /** Writes a maintenance flag and raises its version. */
   writeFlag(name: FlagName, enabled: boolean): Promise<FlagValue>;
+  /** Claims a batch for one pop. */
+  pop(tenant: TenantId, query: PopQuery): Promise<PopResult>;
+  /** Acknowledges or gives back, in one transaction. */
+  ack(tenant: TenantId, acks: readonly Ack[]): Promise<AckResult>;
+  /**
+   * Gives a claimed batch back free of charge, where its reply could not be delivered. Resolves to
    * the partition if that made it available.
    */
   giveBack(tenant: TenantId, leaseId: string): Promise<PartitionName | undefined>;
@@ -292,4 +298,10 @@ export interface Store {
 export class StoreUnavailableError extends Error {
   /** The name by which a log shows it. */
   override readonly name = "StoreUnavailableError";
+}
+
+/** PostgreSQL refused the values themselves (SQLSTATE class 22 or 23): repeating it is pointless. */
+export class StoreDataError extends Error {
+  /** The name by which a log shows it. */
+  override readonly name = "StoreDataError";
 }
