@@ -49,6 +49,8 @@ export interface PopServiceOptions {
   readonly waker: Waker;
   /** Where to announce what becomes available. */
   readonly wakes: Wakes;
+  /** Begins to time a wake; what it returns is called once the pop has its batch. */
+  readonly startWake?: () => () => void;
   /** Where failures are reported that no client hears of. */
   readonly logger: Logger;
 }
@@ -67,6 +69,7 @@ export class PopService {
   readonly #store: Pick<Store, "pop" | "giveBack">;
   readonly #waker: Waker;
   readonly #wakes: Wakes;
+  readonly #startWake: () => () => void;
   readonly #logger: Logger;
   readonly #givingBack = new Set<Promise<void>>();
   readonly #counts = {
@@ -80,10 +83,11 @@ export class PopService {
   };
 
   /** Puts it together. */
-  constructor({ store, waker, wakes, logger }: PopServiceOptions) {
+  constructor({ store, waker, wakes, startWake = () => () => {}, logger }: PopServiceOptions) {
     this.#store = store;
     this.#waker = waker;
     this.#wakes = wakes;
+    this.#startWake = startWake;
     this.#logger = logger;
   }
 
@@ -131,10 +135,14 @@ export class PopService {
   async #wait(request: PopRequest, waiter: Waiter): Promise<PoppedBatch | undefined> {
     let cause: Cause = "first";
     let failure: StoreUnavailableError | undefined;
+    let stopWake: (() => void) | undefined;
     for (;;) {
       try {
         const batch = await this.#take(request, cause, waiter);
-        if (batch !== undefined) return batch;
+        if (batch !== undefined) {
+          stopWake?.();
+          return batch;
+        }
         failure = undefined;
       } catch (error) {
         if (cause === "first" || !(error instanceof StoreUnavailableError)) throw error;
@@ -143,6 +151,7 @@ export class PopService {
       const release = await waiter.empty();
       if (release === "wake" || release === "poll") {
         cause = release;
+        stopWake = release === "wake" ? this.#startWake() : undefined;
         continue;
       }
       if (release === "timeout" && failure !== undefined) throw failure;

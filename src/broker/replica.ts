@@ -11,6 +11,8 @@ import { DirtyHints } from "./hot_list/dirty_hints.ts";
 import { HotList } from "./hot_list/hot_list.ts";
 import { HotPops } from "./hot_list/hot_pops.ts";
 import type { HttpHandler, HttpListener, ListenHttp } from "./http_seam.ts";
+import { meterPops } from "./metrics/metered_pops.ts";
+import { Metrics } from "./metrics/metrics.ts";
 import { NORMAL_MODES } from "./modes.ts";
 import { PopService } from "./pop_service.ts";
 import { PushService } from "./push_service.ts";
@@ -109,8 +111,24 @@ export class Replica implements AsyncDisposable {
     });
     this.#delayedWakes = new DelayedWakes({ clock, wakes });
     this.#gate = new SchemaGate({ store, clock, random, logger });
-    const hotPops = new HotPops({ store, hotList: this.#hotList });
-    this.#pops = new PopService({ store: hotPops, waker: this.#waker, wakes, logger });
+    const metrics = new Metrics({
+      clock,
+      sources: {
+        meshStats: () => this.#mesh.stats(),
+        modes: () => NORMAL_MODES,
+        parkedCount: () => this.#waker.parkedCount,
+        popCounts: () => this.#pops.counts,
+        hotList: () => ({ ...this.#hotList.stats, hintsDropped: this.#dirtyHints.dropped }),
+        pool: () => store.poolStats,
+      },
+    });
+    this.#pops = new PopService({
+      store: meterPops(new HotPops({ store, hotList: this.#hotList }), metrics),
+      waker: this.#waker,
+      wakes,
+      startWake: () => metrics.startWake(),
+      logger,
+    });
     this.#bodies = new BodyReader({ clock, bytesMax: config.maxBodyBytes });
     this.#handler = createHandler({
       store,
@@ -124,6 +142,7 @@ export class Replica implements AsyncDisposable {
       meshStats: () => this.#mesh.stats(),
       broadcast,
       modes: () => NORMAL_MODES,
+      metrics,
       bodies: this.#bodies,
       replyBytesMax: config.maxBodyBytes,
       logger,

@@ -70,7 +70,7 @@ export function addAckRoutes(app: App, parts: HttpParts): void {
 
 async function reply(
   context: RouteContext,
-  { acks, gate, bodies }: HttpParts,
+  { acks, gate, metrics, bodies }: HttpParts,
   parse: (body: string) => v.InferOutput<typeof ack>[],
 ): Promise<Response> {
   gate.requireOpen();
@@ -78,6 +78,7 @@ async function reply(
   return await bodies.read(context.req.raw, async (body) => {
     const items = parse(body).map(toAck);
     const outcomes = await acks.ack(tenant, items);
+    metrics.countAcks(outcomes);
     return context.json(outcomes.map((outcome, i) => toReply(outcome, i, items[i]!)));
   });
 }

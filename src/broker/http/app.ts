@@ -6,6 +6,7 @@ import { ApiError } from "./api_error.ts";
 import { addConfigureRoute } from "./configure_route.ts";
 import { addNotifyRoute } from "./notify_route.ts";
 import { addObserveRoutes } from "./observe_routes.ts";
+import { addMetricsRoute } from "./metrics_route.ts";
 import type { HttpParts, RouteContext, RouteEnv } from "./parts.ts";
 import { addPopRoutes } from "./pop_routes.ts";
 import { addPushRoute } from "./push_route.ts";
@@ -14,10 +15,15 @@ import { addPushRoute } from "./push_route.ts";
 export function createHandler(parts: HttpParts): HttpHandler {
   const app = new Hono<RouteEnv>();
   app.use(async (context, next) => {
+    await next();
+    parts.metrics.countResponse(context.req.path, context.res.status);
+  });
+  app.use(async (context, next) => {
     checkRequest(context.req.raw);
     await next();
   });
   addObserveRoutes(app, parts);
+  addMetricsRoute(app, parts);
   addConfigureRoute(app, parts);
   addPushRoute(app, parts);
   addPopRoutes(app, parts);

@@ -4,6 +4,7 @@ import type { MeshStats } from "../../mesh/stats.ts";
 import type { OutgoingMessage } from "../../protocol/messages.ts";
 import type { AckService } from "../ack_service.ts";
 import type { Delivery } from "../http_seam.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import type { Modes } from "../modes.ts";
 import type { PopService } from "../pop_service.ts";
 import type { PushService } from "../push_service.ts";
@@ -54,6 +55,8 @@ export interface HttpParts {
   readonly broadcast: (message: OutgoingMessage) => void;
   /** The modes that it is in. */
   readonly modes: () => Modes;
+  /** What Prometheus is told. */
+  readonly metrics: Metrics;
   /** Reads request bodies. */
   readonly bodies: BodyReader;
   /** The greatest reply to a pop of more than one message, in bytes. */

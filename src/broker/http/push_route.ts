@@ -42,12 +42,13 @@ const FORMAT: BodyFormat<typeof schema> = {
 };
 
 /** `POST /api/v1/push`. */
-export function addPushRoute(app: App, { pushes, gate, bodies }: HttpParts): void {
+export function addPushRoute(app: App, { pushes, gate, metrics, bodies }: HttpParts): void {
   app.post("/api/v1/push", async (context) => {
     gate.requireOpen();
     const tenant = tenantOf(context);
     return await bodies.read(context.req.raw, async (body) => {
       const { items } = parseBody(body, FORMAT);
+      const stop = metrics.startPush();
       const receipts = await pushes.push(
         tenant,
         items.map(({ queue, partition, transactionId, payload }) => ({
@@ -57,6 +58,8 @@ export function addPushRoute(app: App, { pushes, gate, bodies }: HttpParts): voi
           payload: payload.text,
         })),
       );
+      stop();
+      metrics.countPush(receipts);
       const reply = receipts.map(({ messageId, transactionId, status, error }, index) => ({
         index,
         message_id: messageId,

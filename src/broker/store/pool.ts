@@ -7,7 +7,7 @@
 import type { Clock, Timer } from "../../mesh/runtime.ts";
 import { Connection, type Parameter, type Row, type Send } from "./connection.ts";
 import { isRetriable, leavesConnectionSound, toStoreError } from "./errors.ts";
-import { StoreUnavailableError } from "./store.ts";
+import { type PoolStats, StoreUnavailableError } from "./store.ts";
 
 /** What a {@linkcode Pool} is made of. */
 export interface PoolOptions {
@@ -57,6 +57,16 @@ export class Pool {
     this.#size = size;
     this.#timeoutMs = timeoutMs;
     this.#clock = clock;
+  }
+
+  /** How the connections stand. */
+  get stats(): PoolStats {
+    return {
+      size: this.#size,
+      busy: this.#busy,
+      idle: this.#idle.length,
+      waiting: this.#waiting.size,
+    };
   }
 
   /**

@@ -23,6 +23,7 @@ import {
   type FlagValue,
   type FlagValues,
   type PartitionName,
+  type PoolStats,
   type PopQuery,
   type PopResult,
   type PushItem,
@@ -71,6 +72,10 @@ export class PostgresStore implements Store {
     this.#schema = parseSchemaName(schema);
     this.#quoted = quoteSchemaName(schema);
     this.#pool = new Pool({ url, size: poolSize, timeoutMs, clock });
+  }
+
+  get poolStats(): PoolStats {
+    return this.#pool.stats;
   }
 
   async configure(tenant: TenantId, request: ConfigureRequest): Promise<QueueSettings> {

@@ -241,11 +241,25 @@ export interface ConfigureRequest {
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
+/** How the connections to PostgreSQL stand. */
+export interface PoolStats {
+  /** How many there can be. */
+  readonly size: number;
+  /** How many are in use. */
+  readonly busy: number;
+  /** How many are open and not in use. */
+  readonly idle: number;
+  /** How many calls wait for one. */
+  readonly waiting: number;
+}
+
 /**
  * The queues in PostgreSQL. Every call rejects with {@linkcode StoreUnavailableError} where
  * PostgreSQL cannot be reached or does not answer in time; the caller decides what that means.
  */
 export interface Store {
+  /** How its connections stand; left out where it has none. */
+  readonly poolStats?: PoolStats;
   /** Makes a queue or changes its options. */
   configure(tenant: TenantId, request: ConfigureRequest): Promise<QueueSettings>;
   /** Stores messages, in their order within each partition, in one transaction. */

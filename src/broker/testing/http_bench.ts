@@ -14,6 +14,7 @@ import { DelayedWakes } from "../delayed_wakes.ts";
 import { createHandler } from "../http/app.ts";
 import { BodyReader } from "../http/body_reader.ts";
 import type { HttpHandler } from "../http_seam.ts";
+import { Metrics } from "../metrics/metrics.ts";
 import { NORMAL_MODES } from "../modes.ts";
 import { PopService } from "../pop_service.ts";
 import { PushService } from "../push_service.ts";
@@ -82,11 +83,22 @@ export class HttpBench {
     this.delayedWakes = new DelayedWakes({ clock, wakes });
     this.gate = new SchemaGate({ store, clock, random, logger });
     this.bodies = new BodyReader({ clock, bytesMax });
+    const pops = new PopService({ store, waker, wakes, logger });
+    const metrics = new Metrics({
+      clock,
+      sources: {
+        meshStats: () => this.meshStats,
+        modes: () => NORMAL_MODES,
+        parkedCount: () => waker.parkedCount,
+        popCounts: () => pops.counts,
+        hotList: () => ({ rings: 0, bytes: 0, refused: 0, hintsDropped: 0 }),
+      },
+    });
     this.handler = createHandler({
       store,
       gate: this.gate,
       pushes: new PushService({ store, wakes, random }),
-      pops: new PopService({ store, waker, wakes, logger }),
+      pops,
       acks: new AckService({ store, wakes, delayedWakes: this.delayedWakes }),
       wakes,
       waker,
@@ -94,6 +106,7 @@ export class HttpBench {
       meshStats: () => this.meshStats,
       broadcast,
       modes: () => NORMAL_MODES,
+      metrics,
       bodies: this.bodies,
       replyBytesMax: bytesMax,
       logger,

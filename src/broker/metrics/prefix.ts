@@ -1,0 +1,2 @@
+/** What the name of every metric begins with. */
+export const PREFIX = "queen_mesh_";
