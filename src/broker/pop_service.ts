@@ -51,6 +51,8 @@ export interface PopServiceOptions {
   readonly wakes: Wakes;
   /** Begins to time a wake; what it returns is called once the pop has its batch. */
   readonly startWake?: () => () => void;
+  /** Whether pops find nothing now, whatever there is; they never do where it is left out. */
+  readonly isPaused?: () => boolean;
   /** Where failures are reported that no client hears of. */
   readonly logger: Logger;
 }
@@ -70,6 +72,7 @@ export class PopService {
   readonly #waker: Waker;
   readonly #wakes: Wakes;
   readonly #startWake: () => () => void;
+  readonly #isPaused: () => boolean;
   readonly #logger: Logger;
   readonly #givingBack = new Set<Promise<void>>();
   readonly #counts = {
@@ -83,11 +86,15 @@ export class PopService {
   };
 
   /** Puts it together. */
-  constructor({ store, waker, wakes, startWake = () => () => {}, logger }: PopServiceOptions) {
+  constructor(
+    { store, waker, wakes, startWake = () => () => {}, isPaused = () => false, logger }:
+      PopServiceOptions,
+  ) {
     this.#store = store;
     this.#waker = waker;
     this.#wakes = wakes;
     this.#startWake = startWake;
+    this.#isPaused = isPaused;
     this.#logger = logger;
   }
 
@@ -169,6 +176,8 @@ export class PopService {
     const { tenant, query, signal } = request;
     if (signal.aborted) return undefined;
     waiter?.begin();
+    // It parks all the same, so that clients do not spin.
+    if (this.#isPaused()) return undefined;
     this.#counts[COUNTERS[cause].queries]++;
     const result = await this.#store.pop(tenant, query);
     const { batch } = result;

@@ -48,6 +48,7 @@ export class Waiter implements Parked {
   #began = 0;
   #resume: ((release: Release) => void) | undefined;
   #end: Release | undefined;
+  #isNudged = false;
   #isDone = false;
 
   /** Arms it; it counts as querying until it parks. */
@@ -72,6 +73,13 @@ export class Waiter implements Parked {
   /** Says that a query begins: it covers every wake that was given until now. */
   begin(): void {
     this.#began = this.#tick();
+    this.#isNudged = false;
+  }
+
+  /** Lets it query again, once the query that is under way has ended. Nobody has to know of it. */
+  nudge(): void {
+    if (this.isParked) this.release("wake");
+    else this.#isNudged = true;
   }
 
   /** Says that the query took a batch of `partition`: the waiter is done. */
@@ -94,7 +102,7 @@ export class Waiter implements Parked {
       return Promise.resolve(this.#end);
     }
     this.group.spend(this);
-    if (this.wakes.size > 0) return Promise.resolve("wake");
+    if (this.wakes.size > 0 || this.#isNudged) return Promise.resolve("wake");
     return new Promise((resolve) => {
       this.#resume = resolve;
       this.line.park(this);

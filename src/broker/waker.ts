@@ -100,13 +100,22 @@ export class Waker {
     }
   }
 
+  /** Lets everybody who waits query again, whatever there is to take. */
+  wakeAll(): void {
+    for (const waiter of this.#waiters()) waiter.nudge();
+  }
+
   /** Ends all waiting, that of pops still to come too. Closing twice is harmless. */
   close(): void {
     this.#isClosed = true;
-    const groups = [...this.#queues.values()]
+    for (const waiter of this.#waiters()) waiter.expire("closed");
+  }
+
+  #waiters(): Waiter[] {
+    return [...this.#queues.values()]
       .flatMap((tenants) => [...tenants.values()])
-      .flatMap((groups) => [...groups.values()]);
-    for (const waiter of groups.flatMap((group) => group.waiters())) waiter.expire("closed");
+      .flatMap((groups) => [...groups.values()])
+      .flatMap((group) => group.waiters());
   }
 
   #group({ tenant, queue, group: name }: WaitTarget): WaitGroup {

@@ -368,3 +368,36 @@ Deno.test("a wake makes the next poll due within the initial interval", async ()
   a.leave();
   b.leave();
 });
+
+Deno.test("waking all releases everybody who waits, whatever they wait for", async () => {
+  const bench = new Bench();
+  const waiters = [
+    bench.park("any"),
+    bench.park("only", "p"),
+    bench.park("group", undefined, { group: "g" }),
+    bench.park("tenant", undefined, { tenant: "aaaaaaaa-0000-0000-0000-000000000002" }),
+  ];
+  await bench.released();
+  bench.waker.wakeAll();
+  assert.deepEqual(await bench.released(), [
+    "any wake",
+    "only wake",
+    "group wake",
+    "tenant wake",
+  ]);
+  for (const waiter of waiters) waiter.leave();
+  await bench.assertNothingLeft();
+});
+
+Deno.test("waking all is not lost on a waiter whose query is under way", async () => {
+  const bench = new Bench();
+  const waiter = bench.arm();
+  bench.waker.wakeAll();
+  bench.empty("a", waiter);
+  assert.deepEqual(await bench.released(), ["a wake"]);
+  // The query that began since has covered it.
+  bench.empty("a", waiter);
+  assert.deepEqual(await bench.released(), []);
+  waiter.leave();
+  await bench.assertNothingLeft();
+});
