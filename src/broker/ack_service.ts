@@ -1,5 +1,5 @@
 import type { DelayedWakes } from "./delayed_wakes.ts";
-import type { Ack, AckOutcome, Store, TenantId } from "./store/store.ts";
+import type { Ack, AckOutcome, AckResult, GroupPartition, Store, TenantId } from "./store/store.ts";
 import { QUEUE_MODE } from "./waker.ts";
 import type { Wakes } from "./wakes.ts";
 
@@ -29,9 +29,31 @@ export class AckService {
   /** Applies acks in one transaction; resolves to one outcome for each. */
   async ack(tenant: TenantId, acks: readonly Ack[]): Promise<readonly AckOutcome[]> {
     if (acks.length === 0) return [];
-    const { outcomes, available, delayed = [] } = await this.#store.ack(tenant, acks);
-    this.#wakes.announce(tenant, available, { group: QUEUE_MODE });
-    this.#delayedWakes.announce(tenant, delayed, { group: QUEUE_MODE });
-    return outcomes;
+    const result = await this.#store.ack(tenant, acks);
+    this.announce(tenant, result);
+    return result.outcomes;
   }
+
+  /** Announces, each to its own group, what acks that were committed have made available. */
+  announce(tenant: TenantId, { available, delayed = [] }: Omit<AckResult, "outcomes">): void {
+    for (const [group, partitions] of byGroup(available)) {
+      this.#wakes.announce(tenant, partitions, { group });
+    }
+    for (const [group, partitions] of byGroup(delayed)) {
+      this.#delayedWakes.announce(tenant, partitions, { group });
+    }
+  }
+}
+
+function byGroup<Partition extends GroupPartition>(
+  partitions: readonly Partition[],
+): ReadonlyMap<string, Partition[]> {
+  const groups = new Map<string, Partition[]>();
+  for (const partition of partitions) {
+    const { consumerGroup = QUEUE_MODE } = partition;
+    const group = groups.get(consumerGroup);
+    if (group === undefined) groups.set(consumerGroup, [partition]);
+    else group.push(partition);
+  }
+  return groups;
 }

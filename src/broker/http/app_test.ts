@@ -316,6 +316,32 @@ for (
   });
 }
 
+Deno.test("an ack is of its own group, that of its batch, or queue mode", async () => {
+  const bench = await HttpBench.started();
+  const groups: (string | undefined)[] = [];
+  const place = { queue: "q", partition: "p" };
+  bench.store.ack = (_tenant, acks) => {
+    groups.push(...acks.map(({ consumerGroup }) => consumerGroup));
+    const outcome = { success: true, leaseReleased: true, dlq: false, noop: false };
+    return Promise.resolve({
+      outcomes: acks.map(() => outcome),
+      available: [{ ...place, consumerGroup: "g" }],
+      delayed: [{ ...place, consumerGroup: "h", delayMs: 5 }],
+    });
+  };
+  const woken: unknown[] = [];
+  bench.waker.wake = (wake) => woken.push(wake.group);
+  const ack = { transactionId: "t", partitionId: "p" };
+  await bench.call("/api/v1/ack", { body: { ...ack, consumerGroup: "own" } });
+  await bench.call("/api/v1/ack", { body: { ...ack, consumerGroup: "" } });
+  const acknowledgments = [ack, { ...ack, consumerGroup: "own" }, { ...ack, consumerGroup: null }];
+  const body = { consumerGroup: "all", acknowledgments };
+  await bench.call("/api/v1/ack/batch", { body });
+  assert.deepEqual(groups, ["own", undefined, "all", "own", "all"]);
+  await bench.clock.advance(5);
+  assert.deepEqual(woken, ["g", "g", "g", "h", "h", "h"]);
+});
+
 Deno.test("an ack that leaves messages wakes the next pop here and on the peers", async () => {
   const bench = await HttpBench.started();
   await push(bench, ...["t1", "t2"].map((id) => ({ queue: "q", payload: 1, transactionId: id })));

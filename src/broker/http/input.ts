@@ -45,6 +45,12 @@ function text(fault: (text: string) => string | undefined): v.GenericSchema<stri
   );
 }
 
+/** A name, or nothing: `null` and `""` count as left out. */
+export const optionalName: v.GenericSchema<string | null | undefined, string | undefined> = v.pipe(
+  v.nullish(nameOrEmpty),
+  v.transform((text) => text || undefined),
+);
+
 /** Any text, or nothing: `null` and `""` count as left out. */
 export const optionalText: v.GenericSchema<string | null | undefined, string | undefined> = v.pipe(
   v.nullish(v.string("must be a string")),

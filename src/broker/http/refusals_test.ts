@@ -108,9 +108,9 @@ const REFUSED: [string, string, string | Uint8Array | undefined, string][] = [
   ["/api/v1/ack", "no partitionId", '{"transactionId":"t"}', "partitionId: is required"],
   [
     "/api/v1/ack",
-    "a consumer group",
-    '{"transactionId":"t","partitionId":"p","consumerGroup":"g"}',
-    "consumerGroup:",
+    "a bad consumer group",
+    String.raw`{"transactionId":"t","partitionId":"p","consumerGroup":"\u0000"}`,
+    "consumerGroup: must hold no control characters",
   ],
   [
     "/api/v1/ack",
@@ -121,9 +121,9 @@ const REFUSED: [string, string, string | Uint8Array | undefined, string][] = [
   ["/api/v1/ack/batch", "no acknowledgments", "{}", "acknowledgments: is required"],
   [
     "/api/v1/ack/batch",
-    "a consumer group",
-    '{"consumerGroup":"g","acknowledgments":[]}',
-    "consumerGroup:",
+    "a consumer group of the wrong type",
+    '{"consumerGroup":1,"acknowledgments":[]}',
+    "consumerGroup: must be a string",
   ],
   [
     "/api/v1/ack/batch",

@@ -5,6 +5,7 @@
  */
 
 import { arrayLiteral } from "./array_literal.ts";
+import type { Row, Statement } from "./connection.ts";
 import { FUNCTION_SETTINGS } from "./function_settings.ts";
 import type { Pool } from "./pool.ts";
 import { isUuid, QUEUE_MODE } from "./pop.ts";
@@ -13,7 +14,7 @@ import type {
   AckOutcome,
   AckResult,
   DelayedPartition,
-  PartitionName,
+  GroupPartition,
   TenantId,
 } from "./store.ts";
 
@@ -24,26 +25,43 @@ export async function ack(
   { tenant, acks }: { readonly tenant: TenantId; readonly acks: readonly Ack[] },
 ): Promise<AckResult> {
   if (acks.length === 0) return { outcomes: [], available: [], delayed: [] };
-  const rows = await pool.query(
-    `select * from ${schema}.ack($1::uuid, $2::uuid[], $3::text[], $4::text[], $5::text[],
+  const { text, parameters } = ackStatement(schema, tenant, acks);
+  return toAckResult(await pool.query(text, parameters), acks);
+}
+
+/** What acknowledges. */
+export function ackStatement(schema: string, tenant: TenantId, acks: readonly Ack[]): Statement {
+  return {
+    text: `select * from ${schema}.ack($1::uuid, $2::uuid[], $3::text[], $4::text[], $5::text[],
       $6::text[], $7::text[])`,
-    [
+    parameters: [
       tenant,
       // What is no UUID is no partition, and not worth failing the other acks for.
       arrayLiteral(acks.map(({ partitionId }) => isUuid(partitionId) ? partitionId : null)),
       arrayLiteral(acks.map((item) => item.consumerGroup ?? QUEUE_MODE)),
       arrayLiteral(acks.map((item) => item.transactionId)),
       arrayLiteral(acks.map((item) => item.status)),
-      arrayLiteral(acks.map((item) => item.leaseId ?? null)),
-      arrayLiteral(acks.map((item) => item.error ?? null)),
+      arrayLiteral(acks.map(({ leaseId }) => leaseId === undefined ? null : leaseText(leaseId))),
+      // A text of PostgreSQL holds any character but one.
+      arrayLiteral(acks.map(({ error }) => error?.replaceAll("\0", "\ufffd") ?? null)),
     ],
-  );
+  };
+}
+
+/** What is no UUID is no lease, whatever characters it holds. */
+function leaseText(leaseId: string): string {
+  return isUuid(leaseId) ? leaseId : "none";
+}
+
+/** What became of the acks. */
+export function toAckResult(rows: readonly Row[], acks: readonly Ack[]): AckResult {
   const outcomes = new Array<AckOutcome>(acks.length);
-  const available: PartitionName[] = [];
+  const available: GroupPartition[] = [];
   const delayed: DelayedPartition[] = [];
   for (const row of rows) {
     const error = row["error"] as string | null;
-    outcomes[Number(row["item"]) - 1] = {
+    const index = Number(row["item"]) - 1;
+    outcomes[index] = {
       success: error === null,
       ...(error === null ? {} : { error }),
       leaseReleased: row["lease_released"] as boolean,
@@ -52,7 +70,11 @@ export async function ack(
     };
     const delayMs = row["available_in_ms"] as number | null;
     if (delayMs === null) continue;
-    const name = { queue: row["queue"] as string, partition: row["partition"] as string };
+    const name = {
+      queue: row["queue"] as string,
+      partition: row["partition"] as string,
+      consumerGroup: acks[index]!.consumerGroup ?? QUEUE_MODE,
+    };
     if (delayMs === 0) available.push(name);
     else delayed.push({ ...name, delayMs });
   }
@@ -108,8 +130,11 @@ begin
         and cursor.consumer_group = v_acks.consumer_group and queue.tenant = p_tenant
       for no key update of cursor;
     if not found then
-      return query select item, 'unknown partition or consumer group', false, false, false,
-        null::text, null::text, null::integer from unnest(v_acks.items) item;
+      return query select item,
+        case when lease is null then 'unknown partition or consumer group'
+          else 'invalid or expired lease' end,
+        false, false, false, null::text, null::text, null::integer
+        from unnest(v_acks.items, v_acks.leases) ack (item, lease);
       continue;
     end if;
     v_now := clock_timestamp();

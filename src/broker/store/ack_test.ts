@@ -9,6 +9,8 @@ const DONE: AckOutcome = { success: true, leaseReleased: false, dlq: false, noop
 const RELEASED: AckOutcome = { ...DONE, leaseReleased: true };
 const NOOP: AckOutcome = { ...DONE, noop: true };
 
+const DEFAULT = { queue: "orders", partition: "Default", consumerGroup: "__QUEUE_MODE__" };
+
 function failure(error: string): AckOutcome {
   return { ...DONE, success: false, error };
 }
@@ -96,7 +98,7 @@ Deno.test("what was pushed meanwhile becomes available with the batch's last mes
   const first = await ack(fixture, batch, { "1": "completed" });
   assert.deepEqual(first.available, []);
   const second = await ack(fixture, batch, { "2": "completed" });
-  assert.deepEqual(second.available, [{ queue: "orders", partition: "Default" }]);
+  assert.deepEqual(second.available, [DEFAULT]);
   assert.deepEqual(idsOf(await take(fixture)), ["3"]);
 });
 
@@ -105,7 +107,7 @@ Deno.test("the cursor stops before the lowest message that was given back", asyn
   const batch = await lease(fixture, ["1", "2", "3"]);
   const result = await ack(fixture, batch, { "1": "completed", "2": "failed", "3": "completed" });
   assert.deepEqual(result.outcomes, [RELEASED, RELEASED, RELEASED]);
-  assert.deepEqual(result.available, [{ queue: "orders", partition: "Default" }]);
+  assert.deepEqual(result.available, [DEFAULT]);
   assert.deepEqual(idsOf(await take(fixture)), ["2", "3"]);
 });
 
@@ -198,15 +200,16 @@ Deno.test("without a lease the cursor advances, but not beyond the present batch
 Deno.test("an ack of another partition or group does not fail the others", async () => {
   await using fixture = await open();
   const { partitionId, leaseId } = await lease(fixture, ["1"]);
-  const good = { transactionId: "1", partitionId, leaseId: leaseId!, status: "completed" } as const;
+  const good = { transactionId: "1", partitionId, status: "completed" } as const;
   const unknown = failure("unknown partition or consumer group");
   const { outcomes } = await fixture.store.ack(TENANT, [
     { ...good, partitionId: randomUUID() },
     { ...good, partitionId: "Default" },
     { ...good, consumerGroup: "nobody" },
-    good,
+    { ...good, consumerGroup: "nobody", leaseId: leaseId! },
+    { ...good, leaseId: leaseId! },
   ]);
-  assert.deepEqual(outcomes, [unknown, unknown, unknown, RELEASED]);
+  assert.deepEqual(outcomes, [unknown, unknown, unknown, INVALID, RELEASED]);
 });
 
 Deno.test("one call may acknowledge batches of several partitions", async () => {
@@ -226,7 +229,7 @@ Deno.test("one call may acknowledge batches of several partitions", async () => 
     { transactionId: "2", partitionId: second.partitionId, status: "retry" },
   ]);
   assert.deepEqual(outcomes, [RELEASED, RELEASED, RELEASED]);
-  assert.deepEqual(available, [{ queue: "orders", partition: second.partition }]);
+  assert.deepEqual(available, [{ ...DEFAULT, partition: second.partition }]);
   assert.deepEqual(idsOf(await take(fixture)), ["2"]);
   assert.ok(await isEmpty(fixture));
 });
@@ -269,8 +272,7 @@ Deno.test("a failed batch waits for the retryDelay, one given back does not", as
   const batch = await lease(fixture, ["1"], { retryDelay: 60_000 });
   const failed = await ack(fixture, batch, { "1": "failed" });
   assert.deepEqual(failed.available, []);
-  const name = { queue: "orders", partition: "Default" };
-  assert.deepEqual(failed.delayed, [{ ...name, delayMs: 60_000 }]);
+  assert.deepEqual(failed.delayed, [{ ...DEFAULT, delayMs: 60_000 }]);
   assert.ok(await isEmpty(fixture));
   await fixture.store.push(TENANT, [testItem("2")]);
   assert.ok(await isEmpty(fixture));
@@ -280,7 +282,7 @@ Deno.test("a failed batch waits for the retryDelay, one given back does not", as
   const again = await take(fixture);
   assert.deepEqual(idsOf(again), ["1", "2"]);
   const given = await ack(fixture, again, { "1": "retry" });
-  assert.deepEqual(given.available, [name]);
+  assert.deepEqual(given.available, [DEFAULT]);
   assert.deepEqual(idsOf(await take(fixture)), ["1", "2"]);
 });
 
