@@ -27,9 +27,9 @@ export interface MetricSources {
   readonly popCounts: () => PopCounts;
   /** How the hot list stands, with the dirty hints that found no room. */
   readonly hotList: () => HotListStats & { readonly hintsDropped: number };
-  /** How the connections to PostgreSQL stand; nothing is told of them where it gives undefined. */
+  /** How the connections to PostgreSQL stand; all zero where it gives undefined. */
   readonly pool?: () => PoolStats | undefined;
-  /** How the spool stands; nothing is told of it where it gives undefined. */
+  /** How the spool stands; all zero where it gives undefined. */
   readonly spool?: () => SpoolDepth | undefined;
 }
 
@@ -185,7 +185,7 @@ function addSpool(registry: Registry, spool: () => SpoolDepth | undefined): void
   });
 }
 
-/** The samples of what `source` gives; none where it gives undefined. */
+/** The samples of what `source` gives; none, which is zero without labels, where it gives undefined. */
 function known<T>(
   source: () => T | undefined,
   samples: (value: T) => readonly Sample[],
