@@ -7,12 +7,22 @@ import { addConfigureRoute } from "./configure_route.ts";
 import { addNotifyRoute } from "./notify_route.ts";
 import { addObserveRoutes } from "./observe_routes.ts";
 import { addMetricsRoute } from "./metrics_route.ts";
-import type { HttpParts, RouteContext, RouteEnv } from "./parts.ts";
+import type { App, HttpParts, RouteContext, RouteEnv } from "./parts.ts";
 import { addPopRoutes } from "./pop_routes.ts";
 import { addPushRoute } from "./push_route.ts";
 
-/** Puts the routes of the HTTP API together. Every refusal is `{"error": "..."}`. */
+/** The HTTP API. */
 export function createHandler(parts: HttpParts): HttpHandler {
+  const app = createApp(parts);
+  return async (request, delivery) => {
+    // A client that left before its reply is no error. The routes that have to know look by themselves.
+    delivery.completed.catch(() => {});
+    return await app.fetch(request, { delivery, tenancy: parts.tenancy });
+  };
+}
+
+/** Puts the routes of the HTTP API together. Every refusal is `{"error": "..."}`. */
+export function createApp(parts: HttpParts): App {
   const app = new Hono<RouteEnv>();
   app.use(async (context, next) => {
     await next();
@@ -34,11 +44,7 @@ export function createHandler(parts: HttpParts): HttpHandler {
     return context.json({ error: `no such route: ${method} ${path}` }, 404);
   });
   app.onError((error, context) => replyToError(error, context, parts));
-  return async (request, delivery) => {
-    // A client that left before its reply is no error. The routes that have to know look by themselves.
-    delivery.completed.catch(() => {});
-    return await app.fetch(request, { delivery, tenancy: parts.tenancy });
-  };
+  return app;
 }
 
 /** @throws {ApiError} where the request cannot be routed safely. */

@@ -124,9 +124,15 @@ export class HttpBench {
   async call(path: string, options: CallOptions = {}): Promise<Reply> {
     const { completed = Promise.resolve() } = options;
     const response = await this.handler(toRequest(path, options), { completed });
-    const text = await response.text();
-    return { status: response.status, text, body: text === "" ? undefined : JSON.parse(text) };
+    return await readReply(response);
   }
+}
+
+/** Reads a reply. */
+export async function readReply(response: Response): Promise<Reply> {
+  const text = await response.text();
+  const isJson = response.headers.get("content-type")?.startsWith("application/json");
+  return { status: response.status, text, body: isJson ? JSON.parse(text) : undefined };
 }
 
 /** The request that `options` describe. */

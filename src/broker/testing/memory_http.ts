@@ -1,5 +1,5 @@
 import type { HttpHandler, HttpListener, ListenHttp } from "../http_seam.ts";
-import { type CallOptions, type Reply, toRequest } from "./http_bench.ts";
+import { type CallOptions, readReply, type Reply, toRequest } from "./http_bench.ts";
 
 /** An HTTP server without a socket, for one replica. */
 export class MemoryHttp {
@@ -32,7 +32,6 @@ export class MemoryHttp {
     this.#underWay.add(replying);
     const response = await replying;
     this.#underWay.delete(replying);
-    const text = await response.text();
-    return { status: response.status, text, body: text === "" ? undefined : JSON.parse(text) };
+    return await readReply(response);
   }
 }
