@@ -39,12 +39,11 @@ class DenoConnection implements Connection {
   }
 
   async read(buffer: Uint8Array): Promise<number | null> {
-    if (this.#closed) return null;
     try {
       const count = await this.#conn.read(buffer);
       return this.#closed ? null : count;
     } catch (error) {
-      // Closing under a pending read makes Deno reject it.
+      // Deno rejects a read that closing ends, and one that comes later.
       if (this.#closed) return null;
       throw error;
     }

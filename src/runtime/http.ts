@@ -107,7 +107,6 @@ class NodeHttpListener implements HttpListener {
     // The connection is gone.
     if (replies === undefined) return;
     replies.add(reply);
-    if (this.#closed !== undefined) reply.shouldKeepAlive = false;
     reply.once("close", () => {
       replies.delete(reply);
       if (replies.size === 0 && this.#closed !== undefined) socket.destroySoon();

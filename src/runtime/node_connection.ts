@@ -67,12 +67,10 @@ export class NodeConnection implements Connection {
       if (this.#closed) throw new Error("Cannot write: the connection is closed");
       if (this.#error !== undefined) throw this.#error;
       const chunk = bytes.subarray(0, WRITE_BYTES_MAX);
-      const writer = { resolve, reject };
-      this.#writer = writer;
-      // The callback comes once the kernel has taken the chunk, but also, without an error, when
-      // the socket is destroyed; by then the writer is gone.
+      this.#writer = { resolve, reject };
+      // The callback comes once the kernel has taken the chunk. It comes without an error as well
+      // when the socket is destroyed, but then the writer has been rejected before.
       this.#socket.write(chunk, (error) => {
-        if (this.#writer !== writer) return;
         this.#writer = undefined;
         if (error) reject(error);
         else resolve(chunk.length);
