@@ -6,12 +6,13 @@
  */
 
 import { randomBytes, randomInt } from "node:crypto";
-import { chown, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { chown, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Account, postgresAccount } from "./account.ts";
 import { copyBinaries } from "./binaries.ts";
+import { type Guard, startGuard } from "./guard.ts";
 import { runToEnd, type ServerProcess, ServerStartError, startServer } from "./server_process.ts";
 
 /** How to start an embedded PostgreSQL. */
@@ -68,17 +69,26 @@ export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions = {},
 ): Promise<EmbeddedPostgres> {
   const account = await postgresAccount();
-  const directory = await mkdtemp(join(options.parent ?? tmpdir(), "queen-mesh-postgres-"));
+  const name = `queen-mesh-postgres-${randomBytes(12).toString("hex")}`;
+  const directory = join(options.parent ?? tmpdir(), name);
+  // Before there is anything to guard, so that nothing is ever made that it does not know of.
+  const guard = startGuard(directory);
   try {
+    await mkdir(directory, { mode: 0o700 });
+    if (account) await chown(directory, account.uid, account.gid);
     const executables = await copyBinaries(join(directory, "native"));
-    if (account) await giveDirectories(directory, account);
     const password = randomBytes(18).toString("base64url");
     await initialize({ directory, executables, account, password });
-    const server = new EmbeddedServer({ directory, executables, account, password, options });
+    const server = new EmbeddedServer(
+      { directory, executables, account, password },
+      guard,
+      options,
+    );
     await server.startOnFreePort();
     return server;
   } catch (error) {
     await rm(directory, { recursive: true, force: true });
+    await guard.dismiss();
     throw error;
   }
 }
@@ -91,13 +101,17 @@ interface Installation {
 }
 
 class EmbeddedServer implements EmbeddedPostgres {
-  readonly #installation: Installation & { readonly options: EmbeddedPostgresOptions };
+  readonly #installation: Installation;
+  readonly #guard: Guard;
+  readonly #options: EmbeddedPostgresOptions;
   #process: ServerProcess | undefined;
   #port = 0;
   #stopping: Promise<void> | undefined;
 
-  constructor(installation: Installation & { readonly options: EmbeddedPostgresOptions }) {
+  constructor(installation: Installation, guard: Guard, options: EmbeddedPostgresOptions) {
     this.#installation = installation;
+    this.#guard = guard;
+    this.#options = options;
   }
 
   get url(): string {
@@ -123,10 +137,10 @@ class EmbeddedServer implements EmbeddedPostgres {
 
   async restart(): Promise<void> {
     if (this.#process) return;
-    const { directory, executables, account, options } = this.#installation;
+    const { directory, executables, account } = this.#installation;
     const settings = {
       ...DEFAULT_SETTINGS,
-      ...options.settings,
+      ...this.#options.settings,
       listen_addresses: "127.0.0.1",
       port: String(this.#port),
       unix_socket_directories: "",
@@ -136,17 +150,20 @@ class EmbeddedServer implements EmbeddedPostgres {
       program: join(executables, "postgres"),
       args: ["-D", join(directory, "data"), ...args],
       account,
-    }, directory);
+    });
     this.#process = server;
+    this.#guard.watch(server.pid);
     server.ended.then(() => {
-      if (this.#process === server) this.#process = undefined;
+      if (this.#process !== server) return;
+      this.#process = undefined;
+      this.#guard.watch(undefined);
     });
   }
 
   async crash(): Promise<void> {
     const server = this.#process;
     if (!server) return;
-    await server.end({ immediately: true });
+    server.end({ immediately: true });
     await server.ended;
   }
 
@@ -158,7 +175,7 @@ class EmbeddedServer implements EmbeddedPostgres {
     const server = this.#process;
     if (server) {
       const timeout = new AbortController();
-      await server.end();
+      server.end();
       const late = delay(SHUTDOWN_MS, undefined, { signal: timeout.signal })
         .then(() => server.end({ immediately: true }), () => {/* It ended in time. */});
       await server.ended;
@@ -166,6 +183,7 @@ class EmbeddedServer implements EmbeddedPostgres {
       await late;
     }
     await rm(this.#installation.directory, { recursive: true, force: true });
+    await this.#guard.dismiss();
   }
 }
 
@@ -190,12 +208,4 @@ async function initialize(installation: Installation): Promise<void> {
     account,
   });
   await rm(passwordFile);
-}
-
-/** Hands a directory and those below it to an account, which can then add to and remove them. */
-async function giveDirectories(directory: string, account: Account): Promise<void> {
-  await chown(directory, account.uid, account.gid);
-  for (const entry of await readdir(directory, { withFileTypes: true })) {
-    if (entry.isDirectory()) await giveDirectories(join(directory, entry.name), account);
-  }
 }

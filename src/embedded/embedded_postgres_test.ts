@@ -94,35 +94,59 @@ Deno.test("an embedded server keeps its data and its URL over a crash", async ()
   }
 });
 
-Deno.test("an embedded server ends and is cleaned up when its starter is killed", async () => {
+/** A program of its own that starts a server in `parent` and prints its address. */
+function startElsewhere(parent: string) {
   const module = fileURLToPath(new URL("./embedded_postgres.ts", import.meta.url));
   const script = `
     import { startEmbeddedPostgres } from ${JSON.stringify(module)};
-    const server = await startEmbeddedPostgres();
+    const server = await startEmbeddedPostgres({ parent: ${JSON.stringify(parent)} });
     console.log(JSON.stringify({ url: server.url, pid: server.pid }));
   `;
   const child = spawn(process.execPath, ["run", "-A", "--ext=ts", "-"], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   child.stdin.end(script);
-  const [line] = await once(child.stdout.setEncoding("utf8"), "data");
-  const { url, pid } = JSON.parse(line);
-  const data = await ask(url, "select current_setting('data_directory') as answer") as string;
-  child.kill("SIGKILL");
-  await once(child, "close");
-  await until("the server has ended", () => Promise.resolve(!isAlive(pid)));
-  const directory = data.replace(/\/data$/, "");
-  await until("its files are gone", async () => !await exists(directory));
-});
+  return child;
+}
 
-Deno.test("an embedded server that cannot start says why and leaves nothing", async () => {
+async function withParent(work: (parent: string) => Promise<void>): Promise<void> {
   const parent = await mkdtemp(join(tmpdir(), "queen-mesh-test-"));
   try {
+    // The account that the server runs under must get through.
     await chmod(parent, 0o755);
-    const settings = { shared_buffers: "nonsense" };
-    await assert.rejects(startEmbeddedPostgres({ settings, parent }), /invalid value/);
-    assert.deepEqual(await readdir(parent), []);
+    await work(parent);
   } finally {
     await rm(parent, { recursive: true });
   }
+}
+
+Deno.test("an embedded server ends and is cleaned up when its starter is killed", async () => {
+  await withParent(async (parent) => {
+    const child = startElsewhere(parent);
+    const [line] = await once(child.stdout.setEncoding("utf8"), "data");
+    const { url, pid } = JSON.parse(line);
+    assert.equal(await ask(url, "select 1 as answer"), 1);
+    child.kill("SIGKILL");
+    await once(child, "close");
+    await until("the server has ended", () => Promise.resolve(!isAlive(pid)));
+    await until("its files are gone", async () => (await readdir(parent)).length === 0);
+  });
+});
+
+Deno.test("what a starter that is killed half-way has made is removed", async () => {
+  await withParent(async (parent) => {
+    const child = startElsewhere(parent);
+    await until("something is made", async () => (await readdir(parent)).length > 0);
+    child.kill("SIGKILL");
+    await once(child, "close");
+    await until("its files are gone", async () => (await readdir(parent)).length === 0);
+  });
+});
+
+Deno.test("an embedded server that cannot start says why and leaves nothing", async () => {
+  await withParent(async (parent) => {
+    const settings = { shared_buffers: "nonsense" };
+    await assert.rejects(startEmbeddedPostgres({ settings, parent }), /invalid value/);
+    assert.deepEqual(await readdir(parent), []);
+  });
 });

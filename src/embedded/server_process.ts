@@ -9,28 +9,6 @@ import { once } from "node:events";
 import process from "node:process";
 import type { Account } from "./account.ts";
 
-/**
- * Becomes the server, and leaves a guard behind that reads standard input. A word dismisses it. At
- * the end of the input the program that started the server is gone, without having stopped it: so
- * the guard stops it and removes its files. It waits a second first, since the input also ends
- * where the server has just died by itself and still counts as alive; its files stay then. It is
- * forked twice, so that it is no child of the server.
- */
-const SCRIPT = `
-directory=$1
-shift
-exec 3<&0 </dev/null
-( (
-  read -r word <&3 && exit
-  sleep 1
-  kill -INT $$ || exit
-  while kill -0 $$; do sleep 0.1; done
-  rm -rf "$directory"
-) >/dev/null 2>&1 & )
-exec 3<&-
-exec "$@"
-`;
-
 /** What {@linkcode runToEnd} and {@linkcode startServer} run. */
 export interface Command {
   /** The path of the executable. */
@@ -48,7 +26,7 @@ export interface ServerProcess {
   /** Resolves once it has ended and its log has been read to the end. */
   readonly ended: Promise<void>;
   /** Asks it to end: at once, as a crash would, where `immediately` is set. */
-  end(options?: { readonly immediately?: boolean }): Promise<void>;
+  end(options?: { readonly immediately?: boolean }): void;
 }
 
 /** PostgreSQL did not start. `output` holds what it wrote. */
@@ -71,38 +49,27 @@ export class ServerStartError extends Error {
  * @throws {ServerStartError} If it fails.
  */
 export async function runToEnd(command: Command): Promise<void> {
-  const child = launch(command.program, command.args, command.account);
+  const child = launch(command);
   const output = collect(child);
-  child.stdin?.end();
   const [code] = await closed(child);
   if (code !== 0) throw new ServerStartError(command.program, output());
 }
 
 /**
- * Starts the server and resolves once it takes connections. `directory` is what the guard removes
- * if this process dies.
+ * Starts the server and resolves once it takes connections.
  *
  * @throws {ServerStartError} If it ends instead.
  */
-export async function startServer(command: Command, directory: string): Promise<ServerProcess> {
-  const child = launch("/bin/sh", [
-    "-c",
-    SCRIPT,
-    "sh",
-    directory,
-    command.program,
-    ...command.args,
-  ], command.account);
+export async function startServer(command: Command): Promise<ServerProcess> {
+  const child = launch(command);
   const output = collect(child);
   const ended = closed(child).then(() => {});
-  child.once("exit", () => dismissGuard(child));
   await Promise.race([ready(child, output), ended]);
   if (!output().includes(READY)) throw new ServerStartError(command.program, output());
   return {
     pid: child.pid!,
     ended,
-    async end({ immediately = false } = {}) {
-      await dismissGuard(child);
+    end({ immediately = false } = {}) {
       child.kill(immediately ? "SIGQUIT" : "SIGINT");
     },
   };
@@ -110,7 +77,7 @@ export async function startServer(command: Command, directory: string): Promise<
 
 const READY = "database system is ready to accept connections";
 
-function launch(program: string, args: readonly string[], account?: Account): ChildProcess {
+function launch({ program, args, account }: Command): ChildProcess {
   return spawn(program, args, {
     ...account,
     // Its own session: a Ctrl-C at the terminal reaches whoever started it, and not the server.
@@ -119,16 +86,7 @@ function launch(program: string, args: readonly string[], account?: Account): Ch
     cwd: "/",
     // Messages are read, so they must be in English.
     env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" },
-    stdio: ["pipe", "pipe", "pipe"],
-  });
-}
-
-/** Resolves also where the server is gone and its input closed: then there is none to dismiss. */
-function dismissGuard(child: ChildProcess): Promise<void> {
-  return new Promise((resolve) => {
-    if (!child.stdin || child.stdin.writableEnded) return resolve();
-    child.stdin.once("error", () => resolve());
-    child.stdin.end("stopped\n", () => resolve());
+    stdio: ["ignore", "pipe", "pipe"],
   });
 }
 
