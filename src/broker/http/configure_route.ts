@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { RawJson } from "./raw_json.ts";
 import { tenantOf } from "../tenancy.ts";
 import { ApiError } from "./api_error.ts";
-import { type BodyFormat, name, parseBody } from "./input.ts";
+import { type BodyFormat, name, nameOrEmpty, parseBody } from "./input.ts";
 import type { App, HttpParts } from "./parts.ts";
 
 /** The longest that the options' text may be, since all of it becomes values. */
@@ -47,7 +47,7 @@ const options = v.looseObject({
 
 const KNOWN = new Set(Object.keys(options.entries));
 
-const text = v.nullish(v.string("must be a string"));
+const text = v.nullish(nameOrEmpty);
 
 const schema = v.object({
   queue: name,
