@@ -67,6 +67,8 @@ for (const operation of ["write", "sync"] as const) {
         };
         await assert.rejects(spool.append(world.records(2)), { reason: "disk" });
         await spool.append(world.records(1));
+        // A file whose sync has failed is not trusted again.
+        assert.equal(world.segmentNames().length, operation === "sync" ? 2 : 1);
         assert.deepEqual(await storedAfterRestart(world), ["m1", "m4"]);
       }
     });
@@ -96,6 +98,7 @@ for (const operation of ["create", "syncDirectory", "sync"] as const satisfies O
     world.fileSystem.fault = (asked) => asked === operation ? "EIO" : undefined;
     await assert.rejects(spool.append(world.records(1)), { reason: "disk" });
     assert.equal(spool.stats().pendingCount, 0);
+    assert.deepEqual(world.segmentNames(), []);
     world.fileSystem.fault = () => undefined;
     await spool.append(world.records(1));
     assert.deepEqual(await storedAfterRestart(world), ["m2"]);

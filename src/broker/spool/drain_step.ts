@@ -1,7 +1,7 @@
 import type { Logger } from "../../mesh/runtime.ts";
 import { type BatchEntry, readBatch } from "./batch_reader.ts";
 import type { Cipher } from "./cipher.ts";
-import { codeOf, describeError, RefusedRecordsError } from "./errors.ts";
+import { describeError, RefusedRecordsError } from "./errors.ts";
 import type { FailedFolder } from "./failed_folder.ts";
 import type { SpoolFile, SpoolFileSystem } from "./file_system.ts";
 import type { Segment } from "./segment.ts";
@@ -207,7 +207,6 @@ export class DrainStep {
       try {
         await fileSystem.remove(first.path);
       } catch (error) {
-        if (codeOf(error) === "ENOENT") continue;
         // What is in it is stored, and the next start passes it over.
         logger.warn("A drained spool file could not be removed", { path: first.path, error });
       }

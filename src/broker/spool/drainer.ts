@@ -41,7 +41,8 @@ export class Drainer {
   readonly #pause: Pause;
   #isClosed = false;
   #sinkError: string | undefined;
-  #pendingBefore = 0;
+  /** How many records waited after the batch before; none came before it after a failure. */
+  #pendingBefore = Infinity;
   #resume: (() => void) | undefined;
   #whenDrained: (() => void)[] = [];
   #running: Promise<void> = Promise.resolve();
@@ -113,6 +114,7 @@ export class Drainer {
     try {
       await step.run(log);
     } catch (error) {
+      this.#pendingBefore = Infinity;
       handover.update(false);
       await this.#recover(error);
       return;

@@ -267,6 +267,31 @@ Deno.test("appends that wait for the disk count towards the limit", async () => 
   assert.ok(spool.stats().bytes <= 1000);
 });
 
+Deno.test("the failed folder counts towards the limit", async () => {
+  const world = new SpoolWorld();
+  world.sink.isRefused = () => true;
+  await using spool = await world.open({ bytesMax: 1000 });
+  const record = world.record({ payload: `"${"x".repeat(700)}"` });
+  await spool.append([record]);
+  await spool.drained();
+  assert.deepEqual(world.segmentNames(), []);
+  await assert.rejects(spool.append([record]), { reason: "full", message: /failed folder/ });
+});
+
+Deno.test("appends that wait are written in parts where they are large together", async () => {
+  const world = new SpoolWorld();
+  world.isPaused = true;
+  await using spool = await world.open();
+  const sizes: number[] = [];
+  world.fileSystem.fault = (operation, path) => {
+    if (operation === "sync") sizes.push(world.fileSystem.contentOf(path).length);
+    return undefined;
+  };
+  const record = world.record({ payload: `"${"x".repeat(3_000_000)}"` });
+  await Promise.all([record, record, record].map((record) => spool.append([record])));
+  assert.equal(sizes.length, 2);
+});
+
 Deno.test("one sync serves all appends that wait", async () => {
   const world = new SpoolWorld();
   world.isPaused = true;
@@ -289,6 +314,7 @@ Deno.test("a closed spool takes nothing more, and what it has taken is on disk",
   const spool = await world.open();
   const given = spool.append(world.records(2));
   await Promise.all([given, spool.close(), spool.close()]);
+  assert.equal(world.fileSystem.openCount, 0);
   await assert.rejects(spool.append(world.records(1)), { reason: "closed" });
   world.restart();
   await using next = await world.open();
