@@ -1,6 +1,15 @@
 import { type MeshConfig, meshConfigFromEnv, type MeshConfigSources } from "../mesh/config.ts";
-import { type Env, readBoolean, readHost, readInteger } from "../mesh/env.ts";
+import {
+  ConfigError,
+  type Env,
+  readBoolean,
+  readHost,
+  readInteger,
+  readText,
+} from "../mesh/env.ts";
 import { popWaitFromEnv, type PopWaitSettings } from "./backoff.ts";
+import { cacheRefreshFromEnv } from "./reconcile.ts";
+import { type SpoolConfig, spoolConfigFromEnv } from "./spool/spool_config.ts";
 import { hotListFromEnv, type HotListSettings } from "./hot_list/config.ts";
 
 /** How one replica is set up, its store aside. */
@@ -17,6 +26,8 @@ export interface ReplicaConfig {
   readonly tenancy?: boolean;
   /** The hot list; on, with the defaults, where it is left out. */
   readonly hotList?: HotListSettings;
+  /** How often it reconciles, in milliseconds; once a minute where it is left out. */
+  readonly cacheRefreshMs?: number;
   /** Its node of the mesh. */
   readonly mesh: MeshConfig;
 }
@@ -30,13 +41,22 @@ export const BODY_BYTES_MAX = 64 * 1024 * 1024;
 /** A body is held as one text, and texts have a longest one. */
 const BODY_BYTES_LIMIT = 256 * 1024 * 1024;
 
+/** A {@linkcode ReplicaConfig} that the environment says in full. */
+export interface ReplicaEnvConfig extends ReplicaConfig {
+  /** Where the spool lies and how large it may grow. */
+  readonly spool: SpoolConfig;
+  /** The key of what is encrypted: 64 hex digits; undefined where there is none. */
+  readonly encryptionKeyHex: string | undefined;
+}
+
 /**
  * Reads a replica's part of the environment, that of its mesh included (protocol, section 9).
  *
  * @throws {ConfigError} where a setting cannot be used; its message is one line.
  */
-export function replicaConfigFromEnv(env: Env, sources: MeshConfigSources): ReplicaConfig {
+export function replicaConfigFromEnv(env: Env, sources: MeshConfigSources): ReplicaEnvConfig {
   const hostname = readHost(env, "HOST");
+  const mesh = meshConfigFromEnv(env, sources);
   return {
     port: readInteger(env, "PORT", { fallback: HTTP_PORT, min: 0, max: 65_535 }),
     ...(hostname === undefined ? {} : { hostname }),
@@ -48,6 +68,18 @@ export function replicaConfigFromEnv(env: Env, sources: MeshConfigSources): Repl
     popWait: popWaitFromEnv(env),
     tenancy: readBoolean(env, "QUEEN_TENANCY_HEADER", false),
     hotList: hotListFromEnv(env),
-    mesh: meshConfigFromEnv(env, sources),
+    cacheRefreshMs: cacheRefreshFromEnv(env),
+    mesh,
+    spool: spoolConfigFromEnv(env, mesh.serverId),
+    encryptionKeyHex: encryptionKeyFromEnv(env),
   };
+}
+
+function encryptionKeyFromEnv(env: Env): string | undefined {
+  const text = readText(env, "QUEEN_ENCRYPTION_KEY");
+  if (text === undefined || /^[0-9a-f]{64}$/i.test(text)) return text;
+  // It may be a key with a slip in it, so it is not shown.
+  throw new ConfigError(
+    `QUEEN_ENCRYPTION_KEY must be 64 hex digits, and has ${text.length} characters`,
+  );
 }

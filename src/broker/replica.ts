@@ -13,12 +13,16 @@ import { HotPops } from "./hot_list/hot_pops.ts";
 import type { HttpHandler, HttpListener, ListenHttp } from "./http_seam.ts";
 import { meterPops } from "./metrics/metered_pops.ts";
 import { Metrics } from "./metrics/metrics.ts";
-import { NORMAL_MODES } from "./modes.ts";
+import { OpeningPops } from "./opening_pops.ts";
 import { PopService } from "./pop_service.ts";
 import { PushService } from "./push_service.ts";
+import { SealingPushes } from "./sealing_pushes.ts";
 import { SchemaGate } from "./schema_gate.ts";
+import type { Cipher } from "./spool/cipher.ts";
+import type { SpoolSettings } from "./spooler.ts";
 import type { Store } from "./store/store.ts";
 import { tenantOfFrame } from "./tenancy.ts";
+import { Upkeep } from "./upkeep.ts";
 import { Waker } from "./waker.ts";
 import { Wakes } from "./wakes.ts";
 
@@ -32,6 +36,12 @@ export interface ReplicaOptions {
   readonly store: Store;
   /** How the replica is set up. */
   readonly config: ReplicaConfig;
+  /**
+   * Where it spools what PostgreSQL cannot take. Where it is left out, such pushes are refused.
+   */
+  readonly spool?: SpoolSettings;
+  /** Seals what is encrypted and all that is spooled. Where it is left out, encryption is refused. */
+  readonly cipher?: Cipher;
   /** Where the replica reports what an operator would want to know. */
   readonly logger: Logger;
 }
@@ -68,6 +78,7 @@ export class Replica implements AsyncDisposable {
   readonly #dirtyHints: DirtyHints;
   readonly #delayedWakes: DelayedWakes;
   readonly #gate: SchemaGate;
+  readonly #upkeep: Upkeep;
   readonly #pops: PopService;
   readonly #bodies: BodyReader;
   readonly #handler: HttpHandler;
@@ -78,7 +89,7 @@ export class Replica implements AsyncDisposable {
 
   /** Puts the replica together; it does nothing before {@linkcode Replica.start | start}. */
   constructor(options: ReplicaOptions) {
-    const { runtime, store, config, logger } = options;
+    const { runtime, spool, cipher, config, logger } = options;
     const { clock, random } = runtime;
     this.#options = options;
     this.#tenancy = config.tenancy ?? false;
@@ -97,7 +108,7 @@ export class Replica implements AsyncDisposable {
       logger,
       settings: hotListSettings,
       loadCandidates: ({ tenant, queue, group }, countMax) =>
-        store.loadCandidates(tenant, { queue, group }, countMax),
+        options.store.loadCandidates(tenant, { queue, group }, countMax),
     });
     this.#dirtyHints = new DirtyHints({ clock, broadcast });
     // Where nobody hears them, they need not gather.
@@ -110,30 +121,55 @@ export class Replica implements AsyncDisposable {
       ...(areHintsHeard ? { dirtyHints: this.#dirtyHints } : {}),
     });
     this.#delayedWakes = new DelayedWakes({ clock, wakes });
+    this.#upkeep = new Upkeep({
+      store: options.store,
+      spool,
+      cipher,
+      cacheRefreshMs: config.cacheRefreshMs,
+      waker: this.#waker,
+      wakes,
+      broadcast,
+      clock,
+      random,
+      logger,
+    });
+    const { store, flags, configs, payloads, spooler } = this.#upkeep;
     this.#gate = new SchemaGate({ store, clock, random, logger });
     const metrics = new Metrics({
       clock,
       sources: {
         meshStats: () => this.#mesh.stats(),
-        modes: () => NORMAL_MODES,
+        modes: () => flags.modes,
         parkedCount: () => this.#waker.parkedCount,
         popCounts: () => this.#pops.counts,
         hotList: () => ({ ...this.#hotList.stats, hintsDropped: this.#dirtyHints.dropped }),
         pool: () => store.poolStats,
+        spool: () => spooler.stats,
       },
     });
     this.#pops = new PopService({
-      store: meterPops(new HotPops({ store, hotList: this.#hotList }), metrics),
+      store: new OpeningPops({
+        store: meterPops(new HotPops({ store, hotList: this.#hotList }), metrics),
+        payloads,
+        logger,
+      }),
       waker: this.#waker,
       wakes,
       startWake: () => metrics.startWake(),
+      isPaused: () => flags.modes.popMaintenance,
       logger,
     });
     this.#bodies = new BodyReader({ clock, bytesMax: config.maxBodyBytes });
     this.#handler = createHandler({
       store,
       gate: this.#gate,
-      pushes: new PushService({ store, wakes, random }),
+      upkeep: this.#upkeep,
+      pushes: new PushService({
+        store: new SealingPushes({ store, configs, payloads }),
+        spooler,
+        wakes,
+        random,
+      }),
       pops: this.#pops,
       acks: new AckService({ store, wakes, delayedWakes: this.#delayedWakes }),
       wakes,
@@ -141,7 +177,7 @@ export class Replica implements AsyncDisposable {
       tenancy: this.#tenancy,
       meshStats: () => this.#mesh.stats(),
       broadcast,
-      modes: () => NORMAL_MODES,
+      modes: () => flags.modes,
       metrics,
       bodies: this.#bodies,
       replyBytesMax: config.maxBodyBytes,
@@ -163,7 +199,8 @@ export class Replica implements AsyncDisposable {
    * Binds the ports, joins the mesh and prepares the schema. PostgreSQL being away, or a mesh port
    * that cannot be bound, is no failure: the replica serves and goes on trying.
    *
-   * Rejects where the HTTP port cannot be bound or the schema is refused; then nothing is left.
+   * Rejects where the HTTP port cannot be bound, the schema is refused, or the spool cannot be opened
+   * or is another process's; then nothing is left.
    */
   start(): Promise<void> {
     if (this.#closing !== undefined) throw new Error("a closed replica cannot be started again");
@@ -187,6 +224,7 @@ export class Replica implements AsyncDisposable {
     const { listenHttp, config, logger } = this.#options;
     const { port, hostname } = config;
     try {
+      await this.#upkeep.open();
       this.#listener = await listenHttp(this.#handler, {
         port,
         ...(hostname === undefined ? {} : { hostname }),
@@ -194,6 +232,7 @@ export class Replica implements AsyncDisposable {
       });
       await this.#mesh.start();
       await this.#gate.start();
+      await this.#upkeep.start();
     } catch (error) {
       await this.#release();
       throw error;
@@ -223,7 +262,12 @@ export class Replica implements AsyncDisposable {
     await this.#pops.settle();
     this.#delayedWakes.close();
     this.#dirtyHints.close();
-    await Promise.all([this.#mesh.close(), this.#gate.close(), this.#hotList.close()]);
+    await Promise.all([
+      this.#mesh.close(),
+      this.#gate.close(),
+      this.#hotList.close(),
+      this.#upkeep.close(),
+    ]);
     await this.#options.store.close();
   }
 
@@ -246,11 +290,18 @@ export class Replica implements AsyncDisposable {
           if (tenant !== null) this.#hotList.mark({ ...hint, tenant });
         }
         return;
+      case "queue_config_set":
       case "queue_config_delete": {
         const tenant = tenantOfFrame(message.tenant, { tenancy: this.#tenancy });
-        if (tenant !== null) this.#hotList.dropQueue(tenant, message.queue);
+        if (tenant === null) return;
+        this.#upkeep.noteChanged(tenant, message.queue);
+        if (message.type === "queue_config_delete") this.#hotList.dropQueue(tenant, message.queue);
         return;
       }
+      case "maintenance_mode":
+      case "pop_maintenance_mode":
+        this.#upkeep.flags.hear(message);
+        return;
     }
   }
 }

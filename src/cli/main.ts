@@ -7,7 +7,7 @@
 import { Command, CommanderError } from "commander";
 import { VERSION } from "../broker/version.ts";
 import { addDemoCommand } from "./demo.ts";
-import { serve } from "./serve.ts";
+import { serve, type ServeOptions } from "./serve.ts";
 
 /**
  * Runs one command and resolves to its exit code once it has ended.
@@ -29,8 +29,9 @@ export async function main(args: readonly string[]): Promise<number> {
     .exitOverride();
   program.command("serve")
     .description("run one replica, configured by the environment, until SIGINT or SIGTERM")
-    .action(async () => {
-      code = await serve();
+    .option("--adopt", "drain the spools of other replicas that lie beside its own")
+    .action(async (options: ServeOptions) => {
+      code = await serve(options);
     });
   addDemoCommand(program, (ended) => code = ended);
   try {

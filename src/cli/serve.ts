@@ -1,6 +1,9 @@
 import { hostname } from "node:os";
 import process from "node:process";
 import { replicaConfigFromEnv } from "../broker/config.ts";
+import { createCipher } from "../broker/spool/aes_gcm_cipher.ts";
+import { nodeFileSystem } from "../broker/spool/node_file_system.ts";
+import { socketLock } from "../broker/spool/socket_lock.ts";
 import { Replica } from "../broker/replica.ts";
 import { databaseFromEnv } from "../broker/store/database_config.ts";
 import { PostgresStore } from "../broker/store/postgres_store.ts";
@@ -17,26 +20,32 @@ const DEFAULT_DATABASE_URL = "postgres://postgres@localhost:5432/postgres";
 /** A stop that takes longer, because clients do not take their replies, is given up. */
 const STOP_MS_MAX = 6000;
 
+/** How a replica is run, beside what the environment says. */
+export interface ServeOptions {
+  /** Whether the spools of other replicas that lie beside its own are drained too. */
+  readonly adopt?: boolean;
+}
+
 /**
  * Runs one replica until SIGINT or SIGTERM, configured by the environment (protocol, section 9).
  * Resolves to the exit code: 0 after a clean stop; 1 where the start failed, with the reason in one
  * line on stderr, or where the stop was given up. A second signal ends the process at once.
  */
-export async function serve(): Promise<number> {
+export async function serve(options: ServeOptions = {}): Promise<number> {
   const log = openLog();
   try {
-    return await run(log);
+    return await run(log, options);
   } finally {
     log.flush();
   }
 }
 
-async function run({ logger }: Log): Promise<number> {
+async function run({ logger }: Log, { adopt = false }: ServeOptions): Promise<number> {
   const runtime = await currentRuntime();
   const signals = new StopSignals((signal) => logger.info("The replica stops", { signal }));
   const stopSurviving = surviveErrors(logger);
   try {
-    const replica = createReplica({ env: process.env, runtime, logger });
+    const replica = await createReplica({ env: process.env, runtime, adopt, logger });
     await replica.start();
     await signals.first;
     return await stop(replica, { runtime, logger });
@@ -53,10 +62,11 @@ async function run({ logger }: Log): Promise<number> {
 interface Surroundings {
   readonly env: Env;
   readonly runtime: Runtime;
+  readonly adopt: boolean;
   readonly logger: Logger;
 }
 
-function createReplica({ env, runtime, logger }: Surroundings): Replica {
+async function createReplica({ env, runtime, adopt, logger }: Surroundings): Promise<Replica> {
   const config = replicaConfigFromEnv(env, {
     hostName: hostname(),
     random: runtime.random,
@@ -64,7 +74,22 @@ function createReplica({ env, runtime, logger }: Surroundings): Replica {
   });
   const { url = DEFAULT_DATABASE_URL, ...database } = databaseFromEnv(env);
   const store = new PostgresStore({ ...database, url, clock: runtime.clock });
-  return new Replica({ runtime, listenHttp, store, config, logger });
+  const { encryptionKeyHex } = config;
+  return new Replica({
+    runtime,
+    listenHttp,
+    store,
+    config,
+    spool: {
+      ...config.spool,
+      adopt,
+      fileSystem: nodeFileSystem,
+      acquireLock: socketLock(runtime),
+      wallClock: () => Date.now(),
+    },
+    ...(encryptionKeyHex === undefined ? {} : { cipher: await createCipher(encryptionKeyHex) }),
+    logger,
+  });
 }
 
 async function stop(

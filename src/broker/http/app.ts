@@ -1,15 +1,21 @@
 import { Hono } from "hono";
 import type { HttpHandler } from "../http_seam.ts";
+import { SealedPayloadError } from "../payloads.ts";
+import { SpoolUnavailableError } from "../spool/errors.ts";
 import { StoreUnavailableError } from "../store/store.ts";
 import { addAckRoutes } from "./ack_routes.ts";
 import { ApiError } from "./api_error.ts";
 import { addConfigureRoute } from "./configure_route.ts";
 import { addNotifyRoute } from "./notify_route.ts";
 import { addObserveRoutes } from "./observe_routes.ts";
+import { addMaintenanceRoutes } from "./maintenance_routes.ts";
 import { addMetricsRoute } from "./metrics_route.ts";
 import type { App, HttpParts, RouteContext, RouteEnv } from "./parts.ts";
 import { addPopRoutes } from "./pop_routes.ts";
 import { addPushRoute } from "./push_route.ts";
+
+/** What passes, or what an operator has to see to; it may well go through later. */
+const UNAVAILABLE = [StoreUnavailableError, SpoolUnavailableError, SealedPayloadError];
 
 /** The HTTP API. */
 export function createHandler(parts: HttpParts): HttpHandler {
@@ -34,6 +40,7 @@ export function createApp(parts: HttpParts): App {
   });
   addObserveRoutes(app, parts);
   addMetricsRoute(app, parts);
+  addMaintenanceRoutes(app, parts);
   addConfigureRoute(app, parts);
   addPushRoute(app, parts);
   addPopRoutes(app, parts);
@@ -63,7 +70,9 @@ function checkRequest(request: Request): void {
 
 function replyToError(error: Error, context: RouteContext, { logger }: HttpParts): Response {
   if (error instanceof ApiError) return context.json({ error: error.message }, error.status);
-  if (error instanceof StoreUnavailableError) return context.json({ error: error.message }, 503);
+  if (UNAVAILABLE.some((type) => error instanceof type)) {
+    return context.json({ error: error.message }, 503);
+  }
   const { method, path } = context.req;
   logger.error("A request failed", { method, path, error });
   return context.json({ error: "internal error" }, 500);

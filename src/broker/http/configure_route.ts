@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { RawJson } from "./raw_json.ts";
+import { NO_KEY } from "../payloads.ts";
 import { tenantOf } from "../tenancy.ts";
 import { ApiError } from "./api_error.ts";
 import { type BodyFormat, name, nameOrEmpty, parseBody } from "./input.ts";
@@ -38,7 +39,7 @@ const options = v.looseObject({
   retryDelay: integer(0),
   dlqAfterMaxRetries: option(v.boolean("must be true or false")),
   dedupWindowSeconds: integer(0),
-  encryptionEnabled: off(false),
+  encryptionEnabled: option(v.boolean("must be true or false")),
   delayedProcessing: off(0),
   windowBuffer: off(0),
   retentionSeconds: integer(0),
@@ -77,18 +78,25 @@ const QUEUE_FORMAT: BodyFormat<typeof queueSchema> = {
 };
 
 /** `POST /api/v1/configure`. */
-export function addConfigureRoute(app: App, { store, gate, bodies, broadcast }: HttpParts): void {
+export function addConfigureRoute(
+  app: App,
+  { store, gate, upkeep, bodies, broadcast }: HttpParts,
+): void {
   app.post("/api/v1/configure", async (context) => {
     gate.requireOpen();
     const tenant = tenantOf(context);
     return await bodies.read(context.req.raw, async (body) => {
       const { queue, namespace, task, options } = parse(body);
+      if (options?.encryptionEnabled && !upkeep.payloads.hasKey) {
+        throw new ApiError(400, `options.encryptionEnabled: ${NO_KEY}`);
+      }
       const settings = await store.configure(tenant, {
         queue,
         ...(typeof namespace === "string" ? { namespace } : {}),
         ...(typeof task === "string" ? { task } : {}),
         ...(options == null ? {} : { options: withoutNulls(options) }),
       });
+      upkeep.noteConfigured(tenant, queue);
       broadcast({ type: "queue_config_set", queue, tenant });
       return context.json({
         configured: true,

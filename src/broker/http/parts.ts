@@ -10,6 +10,7 @@ import type { PopService } from "../pop_service.ts";
 import type { PushService } from "../push_service.ts";
 import type { SchemaGate } from "../schema_gate.ts";
 import type { Store } from "../store/store.ts";
+import type { Upkeep } from "../upkeep.ts";
 import type { Waker } from "../waker.ts";
 import type { Wakes } from "../wakes.ts";
 import type { BodyReader } from "./body_reader.ts";
@@ -37,6 +38,8 @@ export interface HttpParts {
   readonly store: Store;
   /** Whether PostgreSQL has been prepared. */
   readonly gate: Pick<SchemaGate, "requireOpen">;
+  /** The flags, the cached configuration, and the spool. */
+  readonly upkeep: Upkeep;
   /** Takes pushes. */
   readonly pushes: PushService;
   /** Answers pops. */

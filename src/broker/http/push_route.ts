@@ -42,9 +42,8 @@ const FORMAT: BodyFormat<typeof schema> = {
 };
 
 /** `POST /api/v1/push`. */
-export function addPushRoute(app: App, { pushes, gate, metrics, bodies }: HttpParts): void {
+export function addPushRoute(app: App, { pushes, metrics, bodies }: HttpParts): void {
   app.post("/api/v1/push", async (context) => {
-    gate.requireOpen();
     const tenant = tenantOf(context);
     return await bodies.read(context.req.raw, async (body) => {
       const { items } = parseBody(body, FORMAT);

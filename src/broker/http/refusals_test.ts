@@ -71,7 +71,7 @@ const REFUSED: [string, string, string | Uint8Array | undefined, string][] = [
     "/api/v1/configure",
     "encryption",
     '{"queue":"q","options":{"encryptionEnabled":true}}',
-    "options.encryptionEnabled: must be false",
+    "options.encryptionEnabled: encryption needs a key",
   ],
   [
     "/api/v1/configure",

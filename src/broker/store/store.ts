@@ -143,6 +143,8 @@ export interface PoppedMessage {
   readonly payload: string;
   /** When it was stored, by PostgreSQL's clock: RFC 3339 in UTC. */
   readonly createdAt: string;
+  /** Whether the payload is what the message was encrypted to; false where it is left out. */
+  readonly encrypted?: boolean;
 }
 
 /** A batch of one partition, leased to one pop. */

@@ -15,10 +15,14 @@ import { createHandler } from "../http/app.ts";
 import { BodyReader } from "../http/body_reader.ts";
 import type { HttpHandler } from "../http_seam.ts";
 import { Metrics } from "../metrics/metrics.ts";
-import { NORMAL_MODES } from "../modes.ts";
+import { OpeningPops } from "../opening_pops.ts";
 import { PopService } from "../pop_service.ts";
 import { PushService } from "../push_service.ts";
+import { SealingPushes } from "../sealing_pushes.ts";
 import { SchemaGate } from "../schema_gate.ts";
+import type { Cipher } from "../spool/cipher.ts";
+import type { SpoolSettings } from "../spooler.ts";
+import { Upkeep } from "../upkeep.ts";
 import { Waker } from "../waker.ts";
 import { Wakes } from "../wakes.ts";
 import { FakeStore } from "./fake_store.ts";
@@ -57,6 +61,10 @@ export interface HttpBenchOptions {
   readonly bytesMax?: number;
   /** Whether requests name their tenant. */
   readonly tenancy?: boolean;
+  /** Where to spool to; nowhere, where it is left out. */
+  readonly spool?: SpoolSettings;
+  /** Seals what is encrypted. */
+  readonly cipher?: Cipher;
 }
 
 /** The routes, and all that they stand on. */
@@ -68,12 +76,13 @@ export class HttpBench {
   readonly waker: Waker = new Waker({ clock: this.clock, popWait: NO_POLLS });
   readonly delayedWakes: DelayedWakes;
   readonly gate: SchemaGate;
+  readonly upkeep: Upkeep;
   readonly bodies: BodyReader;
   readonly handler: HttpHandler;
   /** What the mesh says of itself. */
   meshStats: MeshStats = { enabled: false, reason: "no_peers" };
 
-  constructor({ bytesMax = 100_000, tenancy = false }: HttpBenchOptions = {}) {
+  constructor({ bytesMax = 100_000, tenancy = false, spool, cipher }: HttpBenchOptions = {}) {
     const { clock, store, logger, waker } = this;
     const { random } = new Prng(1);
     const broadcast = (message: OutgoingMessage) => {
@@ -83,12 +92,31 @@ export class HttpBench {
     this.delayedWakes = new DelayedWakes({ clock, wakes });
     this.gate = new SchemaGate({ store, clock, random, logger });
     this.bodies = new BodyReader({ clock, bytesMax });
-    const pops = new PopService({ store, waker, wakes, logger });
+    this.upkeep = new Upkeep({
+      store,
+      spool,
+      cipher,
+      cacheRefreshMs: undefined,
+      waker,
+      wakes,
+      broadcast,
+      clock,
+      random,
+      logger,
+    });
+    const { configs, payloads, spooler, flags } = this.upkeep;
+    const pops = new PopService({
+      store: new OpeningPops({ store: this.upkeep.store, payloads, logger }),
+      waker,
+      wakes,
+      isPaused: () => flags.modes.popMaintenance,
+      logger,
+    });
     const metrics = new Metrics({
       clock,
       sources: {
         meshStats: () => this.meshStats,
-        modes: () => NORMAL_MODES,
+        modes: () => flags.modes,
         parkedCount: () => waker.parkedCount,
         popCounts: () => pops.counts,
         hotList: () => ({ rings: 0, bytes: 0, refused: 0, hintsDropped: 0 }),
@@ -97,7 +125,13 @@ export class HttpBench {
     this.handler = createHandler({
       store,
       gate: this.gate,
-      pushes: new PushService({ store, wakes, random }),
+      upkeep: this.upkeep,
+      pushes: new PushService({
+        store: new SealingPushes({ store: this.upkeep.store, configs, payloads }),
+        spooler,
+        wakes,
+        random,
+      }),
       pops,
       acks: new AckService({ store, wakes, delayedWakes: this.delayedWakes }),
       wakes,
@@ -105,7 +139,7 @@ export class HttpBench {
       tenancy,
       meshStats: () => this.meshStats,
       broadcast,
-      modes: () => NORMAL_MODES,
+      modes: () => flags.modes,
       metrics,
       bodies: this.bodies,
       replyBytesMax: bytesMax,
@@ -116,7 +150,10 @@ export class HttpBench {
   /** A bench whose schema is there. */
   static async started(options: HttpBenchOptions = {}): Promise<HttpBench> {
     const bench = new HttpBench(options);
+    await bench.upkeep.open();
     await bench.gate.start();
+    // Before that is known nothing drains.
+    if (options.spool !== undefined) await bench.upkeep.flags.refresh();
     return bench;
   }
 
