@@ -92,6 +92,11 @@ class NodeHttpListener implements HttpListener {
   }
 
   #connect(socket: Socket): void {
+    // One that was on its way while the port was unbound.
+    if (this.#closed !== undefined) {
+      socket.destroy();
+      return;
+    }
     const replies = new Set<ServerResponse>();
     this.#connections.set(socket, replies);
     socket.once("close", () => {
