@@ -1,5 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 
@@ -26,7 +29,8 @@ export class CommandProcess implements AsyncDisposable {
   #stderr = "";
 
   /**
-   * Starts it with these arguments, and these settings beside `PATH` and `HOME`.
+   * Starts it with these arguments, and these settings beside `PATH` and `HOME`. Its spool is gone
+   * after it, unless the settings say where it lies.
    *
    * @param bundle What Node is to run; the program itself under Deno where it is left out.
    */
@@ -39,8 +43,16 @@ export class CommandProcess implements AsyncDisposable {
     const [program, ...first] = bundle === undefined
       ? [process.execPath, "run", "-A", "--no-lock", BIN]
       : ["node", bundle];
+    const directory = mkdtempSync(join(tmpdir(), "queen-mesh-test-"));
     this.#child = spawn(program!, [...first, ...args], {
-      env: { PATH, HOME, NO_COLOR: "1", ...(DENO_DIR === "" ? {} : { DENO_DIR }), ...settings },
+      env: {
+        PATH,
+        HOME,
+        NO_COLOR: "1",
+        ...(DENO_DIR === "" ? {} : { DENO_DIR }),
+        FILE_BUFFER_DIR: join(directory, "spool"),
+        ...settings,
+      },
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.#child.stdout!.setEncoding("utf8").on("data", (text: string) => this.#stdout += text);
@@ -48,6 +60,7 @@ export class CommandProcess implements AsyncDisposable {
     const deadline = setTimeout(() => this.kill("SIGKILL"), LIFE_MS_MAX);
     this.#ended = once(this.#child, "close").then(([code]) => {
       clearTimeout(deadline);
+      rmSync(directory, { recursive: true, force: true });
       return { code, stdout: this.#stdout, stderr: this.#stderr };
     });
   }
