@@ -66,12 +66,12 @@ export class FailedFolder {
 
   /**
    * Copies a stretch into a file and resolves to its path once it is synced. Doing it again, say after
-   * a crash, writes the same file.
+   * a crash, completes the same file: it is never removed, since it may hold the only copy.
    */
   async keep({ kind, file, logId, segment, offset, end }: KeptStretch): Promise<string> {
     await ensureDirectory(this.#fileSystem, this.#path);
     const path = join(this.#path, `${logId}-${segment}-${offset}.${kind}`);
-    const target = await this.#createAnew(path);
+    const { target, isNew } = await this.#createOrOpen(path);
     try {
       await copy(file, target, { offset, end });
       await target.sync();
@@ -79,19 +79,18 @@ export class FailedFolder {
       await target.close();
     }
     await this.#fileSystem.syncDirectory(this.#path);
-    this.#files = add(this.#files, { name: path, bytes: end - offset });
+    if (isNew) this.#files = add(this.#files, { name: path, bytes: end - offset });
+    else await this.#count();
     return path;
   }
 
-  async #createAnew(path: string): Promise<SpoolFile> {
+  async #createOrOpen(path: string): Promise<{ target: SpoolFile; isNew: boolean }> {
     try {
-      return await this.#fileSystem.create(path);
+      return { target: await this.#fileSystem.create(path), isNew: true };
     } catch (error) {
       if (codeOf(error) !== "EEXIST") throw error;
     }
-    await this.#fileSystem.remove(path);
-    await this.#count();
-    return await this.#fileSystem.create(path);
+    return { target: await this.#fileSystem.open(path), isNew: false };
   }
 
   async #count(): Promise<void> {

@@ -137,8 +137,8 @@ export class Spool implements AsyncDisposable {
   }
 
   /**
-   * Says where a push to some partitions goes now. While the last batch before it could go straight to
-   * the store drains, it waits for that, at most 1 s.
+   * Says where a push to some partitions goes now. It waits, at most 1 s, while the last batch drains
+   * before it could go straight to the store, and while pushes come faster than they drain.
    *
    * A push that is sent to the store and fails there may be appended all the same.
    *

@@ -9,7 +9,7 @@ import type { SpoolOptions } from "./spool_options.ts";
 import { readFrame } from "./frame.ts";
 import { decodeRecord, type SpoolRecord } from "./spool_record.ts";
 
-const SEED_COUNT = 100;
+const SEED_COUNT = 300;
 const PARTITION_COUNT = 4;
 const MESSAGE_COUNT = 25;
 
@@ -152,6 +152,7 @@ class Chaos {
           if (fileSystem.isCrashed) return "refused";
         }
       }
+      await this.#delay(this.#world.prng.pick([0, 0, 0, 3, 700]));
       await spool.append([record]);
       this.routes.spool++;
       return "done";
