@@ -130,6 +130,8 @@ export function parseBody<Schema extends v.GenericSchema>(
     }
     throw error;
   }
+  // A schema of an object would take it for one without members.
+  if (Array.isArray(input)) throw new ApiError(400, "body: must be an object");
   return check(schema, input);
 }
 

@@ -7,7 +7,7 @@ const long = "x".repeat(513);
 const REFUSED: [string, string, string | Uint8Array | undefined, string][] = [
   ["/api/v1/push", "not JSON", "{", "body:"],
   ["/api/v1/push", "an empty body", "", "body:"],
-  ["/api/v1/push", "no object", "[]", "items: is required"],
+  ["/api/v1/push", "no object", "[]", "body: must be an object"],
   ["/api/v1/push", "no items", "{}", "items: is required"],
   ["/api/v1/push", "items of the wrong type", '{"items":{}}', "items: must be an array"],
   ["/api/v1/push", "an item of the wrong type", '{"items":[1]}', "items[0]:"],

@@ -169,7 +169,11 @@ export class HttpBench {
 export async function readReply(response: Response): Promise<Reply> {
   const text = await response.text();
   const isJson = response.headers.get("content-type")?.startsWith("application/json");
-  return { status: response.status, text, body: isJson ? JSON.parse(text) : undefined };
+  return {
+    status: response.status,
+    text,
+    body: isJson && text !== "" ? JSON.parse(text) : undefined,
+  };
 }
 
 /** The request that `options` describe. */
