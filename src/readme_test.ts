@@ -8,7 +8,7 @@ const ROOT = new URL("../", import.meta.url);
 
 /** The code block that a `<!-- test: NAME -->` announces. */
 function example(readme: string, name: string): string {
-  const found = new RegExp(`<!-- test: ${name} -->\\n+\`\`\`\\w+\\n([^]*?)\`\`\``).exec(readme);
+  const found = new RegExp(`<!-- test: ${name} -->\\n+\`\`\`[^\\n]*\\n([^]*?)\`\`\``).exec(readme);
   assert(found !== null, `the README has no example that is marked as ${name}`);
   return found[1]!;
 }
