@@ -28,6 +28,8 @@ export interface ReplicaConfig {
   readonly hotList?: HotListSettings;
   /** How often it reconciles, in milliseconds; once a minute where it is left out. */
   readonly cacheRefreshMs?: number;
+  /** From where a group starts whose first pop does not say it; `new` where it is left out. */
+  readonly defaultSubscriptionMode?: "new" | "all";
   /** Its node of the mesh. */
   readonly mesh: MeshConfig;
 }
@@ -69,10 +71,17 @@ export function replicaConfigFromEnv(env: Env, sources: MeshConfigSources): Repl
     tenancy: readBoolean(env, "QUEEN_TENANCY_HEADER", false),
     hotList: hotListFromEnv(env),
     cacheRefreshMs: cacheRefreshFromEnv(env),
+    defaultSubscriptionMode: subscriptionModeFromEnv(env),
     mesh,
     spool: spoolConfigFromEnv(env, mesh.serverId),
     encryptionKeyHex: encryptionKeyFromEnv(env),
   };
+}
+
+function subscriptionModeFromEnv(env: Env): "new" | "all" {
+  const text = readText(env, "DEFAULT_SUBSCRIPTION_MODE") ?? "new";
+  if (text === "new" || text === "all") return text;
+  throw new ConfigError(`DEFAULT_SUBSCRIPTION_MODE must be new or all, got "${text}"`);
 }
 
 function encryptionKeyFromEnv(env: Env): string | undefined {

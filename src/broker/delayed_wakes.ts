@@ -20,10 +20,11 @@ export class DelayedWakes {
   readonly #timers = new Set<Timer>();
   #isClosed = false;
 
-  /** Makes one with nothing to announce. */
+  /** Makes one with nothing to announce. What `wakes` is told too early comes here. */
   constructor({ clock, wakes }: DelayedWakesOptions) {
     this.#clock = clock;
     this.#wakes = wakes;
+    wakes.postponeBy((...call) => this.announce(...call));
   }
 
   /**

@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { Prng } from "../simulation/prng.ts";
 import { settle, VirtualClock } from "../simulation/virtual_clock.ts";
 import type { PopWaitSettings } from "./backoff.ts";
-import { PopService } from "./pop_service.ts";
-import type { Ack, PartitionName, PoppedBatch } from "./store/store.ts";
+import { type Popped, PopService } from "./pop_service.ts";
+import type { Ack, PartitionName } from "./store/store.ts";
 import { FakeStore } from "./testing/fake_store.ts";
 import { MemoryLogger } from "./testing/memory_logger.ts";
 import { Waker } from "./waker.ts";
@@ -89,7 +89,7 @@ class World {
   readonly waker: Waker;
   readonly pops: PopService;
   readonly waiting = new Set<Waiting>();
-  readonly delivered: PoppedBatch[] = [];
+  readonly delivered: Popped[] = [];
   readonly #options: WorldOptions;
   readonly #wakes: Wakes;
   #messages = 0;
@@ -107,6 +107,8 @@ class World {
     this.#wakes = new Wakes({ waker: this.waker, broadcast: () => {} });
     this.pops = new PopService({
       store: this.store,
+      queues: this.store,
+      clock,
       waker: this.waker,
       wakes: this.#wakes,
       logger: new MemoryLogger(),
@@ -183,7 +185,7 @@ class World {
   }
 
   #ack(
-    batch: PoppedBatch | undefined,
+    batch: Popped | undefined,
     status: Ack["status"],
     { withLease }: { readonly withLease: boolean },
   ): void {
@@ -198,7 +200,7 @@ class World {
     this.store.ack(TENANT, acks).then(({ available }) => this.#announce(available));
   }
 
-  #lose(batch: PoppedBatch | undefined): void {
+  #lose(batch: Popped | undefined): void {
     if (batch === undefined) return;
     this.pops.watchDelivery(TENANT, batch, Promise.reject(new Error("connection reset")));
   }

@@ -1,14 +1,16 @@
-import type { Logger } from "../mesh/runtime.ts";
+import type { Clock, Logger } from "../mesh/runtime.ts";
+import { discoveredPartition, type DiscoveryTarget } from "./discoveries.ts";
 import {
-  type PartitionName,
+  type DiscoveryFilter,
   type PoppedBatch,
   type PopQuery,
+  type PopResult,
   type Store,
   StoreUnavailableError,
   type TenantId,
 } from "./store/store.ts";
 import type { Waiter } from "./waiter.ts";
-import { QUEUE_MODE, type Waker } from "./waker.ts";
+import { QUEUE_MODE, type WaitTarget, type Waker } from "./waker.ts";
 import type { Wakes } from "./wakes.ts";
 
 /** How many pops there were, of each kind, since the start. */
@@ -29,12 +31,26 @@ export interface PopCounts {
   readonly emptyByTimeout: number;
 }
 
+/** What a pop asks for that names no queue. */
+export interface DiscoveryQuery
+  extends Omit<PopQuery, "queue" | "partition" | "candidates">, DiscoveryFilter {}
+
+/** What a pop is answered with: batches of one queue, each of a partition of its own. */
+export interface Popped extends PoppedBatch {
+  /** The queue. */
+  readonly queue: string;
+  /** The consumer group. */
+  readonly consumerGroup: string;
+  /** The batches beside the first one. */
+  readonly others: readonly PoppedBatch[];
+}
+
 /** One pop. */
 export interface PopRequest {
   /** The tenant. */
   readonly tenant: TenantId;
   /** What it asks for. */
-  readonly query: PopQuery;
+  readonly query: PopQuery | DiscoveryQuery;
   /** How long it waits where there is nothing, in milliseconds; 0 does not wait. */
   readonly waitMs: number;
   /** Aborts as soon as the client is gone. */
@@ -45,6 +61,10 @@ export interface PopRequest {
 export interface PopServiceOptions {
   /** Where the messages are. */
   readonly store: Pick<Store, "pop" | "giveBack">;
+  /** Says which queues a pop looks through that names none. */
+  readonly queues: Pick<Store, "discover">;
+  /** Time, by which a pop arrives. */
+  readonly clock: Pick<Clock, "now">;
   /** The pops that wait. */
   readonly waker: Waker;
   /** Where to announce what becomes available. */
@@ -69,6 +89,8 @@ const COUNTERS = {
 /** Answers pops: queries, waits where there is nothing, and gives back what a client never got. */
 export class PopService {
   readonly #store: Pick<Store, "pop" | "giveBack">;
+  readonly #queues: Pick<Store, "discover">;
+  readonly #clock: Pick<Clock, "now">;
   readonly #waker: Waker;
   readonly #wakes: Wakes;
   readonly #startWake: () => () => void;
@@ -86,11 +108,12 @@ export class PopService {
   };
 
   /** Puts it together. */
-  constructor(
-    { store, waker, wakes, startWake = () => () => {}, isPaused = () => false, logger }:
-      PopServiceOptions,
-  ) {
+  constructor(options: PopServiceOptions) {
+    const { store, queues, clock, waker, wakes, logger } = options;
+    const { startWake = () => () => {}, isPaused = () => false } = options;
     this.#store = store;
+    this.#queues = queues;
+    this.#clock = clock;
     this.#waker = waker;
     this.#wakes = wakes;
     this.#startWake = startWake;
@@ -111,15 +134,15 @@ export class PopService {
    * is already waiting outlives that: it goes on by the backoff, and rejects only if its timeout ends
    * before PostgreSQL is back.
    */
-  async pop(request: PopRequest): Promise<PoppedBatch | undefined> {
+  async pop(request: PopRequest): Promise<Popped | undefined> {
     const { tenant, query, waitMs, signal } = request;
-    if (waitMs === 0) return await this.#take(request, "first", undefined);
-    const { queue, partition } = query;
-    const waiter = this.#waker.arm({ tenant, queue, partition, group: QUEUE_MODE }, waitMs);
+    const arrived = { ...request, query: { ...query, arrivedAt: this.#clock.now() } };
+    if (waitMs === 0) return await this.#take(arrived, "first", undefined);
+    const waiter = this.#waker.arm(toTarget(tenant, query), waitMs);
     const leave = () => waiter.leave();
     signal.addEventListener("abort", leave, { once: true });
     try {
-      return await this.#wait(request, waiter);
+      return await this.#wait(arrived, waiter);
     } finally {
       signal.removeEventListener("abort", leave);
       waiter.leave();
@@ -127,11 +150,11 @@ export class PopService {
   }
 
   /**
-   * Watches over the delivery of a claimed batch: where it fails, the batch is given back free of
-   * charge. With autoAck there is nothing to give back.
+   * Watches over the delivery of claimed batches: where it fails, they are given back free of charge.
+   * With autoAck there is nothing to give back.
    */
-  watchDelivery(tenant: TenantId, batch: PoppedBatch, completed: Promise<void>): void {
-    completed.catch(() => this.#giveBack(tenant, batch));
+  watchDelivery(tenant: TenantId, popped: Popped, completed: Promise<void>): void {
+    completed.catch(() => this.#giveBack(tenant, popped));
   }
 
   /** Resolves once every batch that is being given back has been. */
@@ -139,7 +162,7 @@ export class PopService {
     while (this.#givingBack.size > 0) await Promise.all(this.#givingBack);
   }
 
-  async #wait(request: PopRequest, waiter: Waiter): Promise<PoppedBatch | undefined> {
+  async #wait(request: PopRequest, waiter: Waiter): Promise<Popped | undefined> {
     let cause: Cause = "first";
     let failure: StoreUnavailableError | undefined;
     let stopWake: (() => void) | undefined;
@@ -172,45 +195,71 @@ export class PopService {
     request: PopRequest,
     cause: Cause,
     waiter: Waiter | undefined,
-  ): Promise<PoppedBatch | undefined> {
+  ): Promise<Popped | undefined> {
     const { tenant, query, signal } = request;
     if (signal.aborted) return undefined;
     waiter?.begin();
     // It parks all the same, so that clients do not spin.
     if (this.#isPaused()) return undefined;
     this.#counts[COUNTERS[cause].queries]++;
-    const result = await this.#store.pop(tenant, query);
-    const { batch } = result;
+    const { queue, batch, ...result } = "queue" in query
+      ? { queue: query.queue, ...await this.#store.pop(tenant, query) }
+      : await this.#discover(request, query, waiter);
     if (batch === undefined) return undefined;
+    const { consumerGroup = QUEUE_MODE } = query;
+    const popped = { queue, consumerGroup, ...batch, others: result.others ?? [] };
     const isGone = signal.aborted;
-    if (isGone) this.#giveBack(tenant, batch);
-    else waiter?.found(batch.partition);
-    this.#wakeNext(request, batch, result.more);
+    if (isGone) this.#giveBack(tenant, popped);
+    else waiter?.found(...takenNames(query, popped));
+    this.#wakeNext(tenant, consumerGroup, result);
     if (isGone) return undefined;
     this.#counts[COUNTERS[cause].replies]++;
-    return batch;
+    return popped;
   }
 
-  /** Wakes others for what a pop has left. */
-  #wakeNext({ tenant, query }: PopRequest, batch: PoppedBatch, more: PartitionName | undefined) {
-    if (more === undefined) return;
-    const own = { queue: query.queue, partition: batch.partition };
-    const isOwn = more.partition === own.partition;
-    if (!isOwn) this.#waker.wake({ tenant, ...more, group: QUEUE_MODE });
-    // Completed as it was given out, the partition is free again, which nobody could know before. If
-    // something else was named, a full batch is what hints at messages left in it.
-    if (isOwn || (query.autoAck && batch.messages.length >= query.batch)) {
-      this.#wakes.announce(tenant, [own], { group: QUEUE_MODE });
+  /** Queries the queues that match, one after the other, until one of them gives something. */
+  async #discover(
+    { tenant, signal }: PopRequest,
+    query: DiscoveryQuery,
+    waiter: Waiter | undefined,
+  ): Promise<PopResult & { readonly queue: string }> {
+    const { namespace: _, task: __, ...rest } = query;
+    for (;;) {
+      const found = await this.#queues.discover(tenant, query);
+      const names = found.map(({ queue }) => queue);
+      // Wakes of these queues come from now on. What came before has to be looked for.
+      const isNews = waiter !== undefined &&
+        this.#waker.resolve(toDiscoveryTarget(tenant, query), names);
+      for (const { queue, isWorthAPop } of found) {
+        if (!isWorthAPop || signal.aborted) continue;
+        const result = await this.#store.pop(tenant, { ...rest, queue });
+        if (result.batch !== undefined) return { ...result, queue };
+      }
+      if (!isNews || signal.aborted) return { queue: "", batch: undefined, more: undefined };
+      waiter.begin();
     }
   }
 
-  #giveBack(tenant: TenantId, { leaseId, partition }: PoppedBatch): void {
+  /** Wakes others for what a pop has left. */
+  #wakeNext(
+    tenant: TenantId,
+    group: string,
+    { more, left = [], delayed = [] }: Omit<PopResult, "batch">,
+  ): void {
+    if (more !== undefined) this.#waker.wake({ tenant, ...more, group });
+    // Completed as it was given out, a partition is free again, which nobody could know before.
+    this.#wakes.announce(tenant, [...left, ...delayed], { group });
+  }
+
+  #giveBack(tenant: TenantId, { consumerGroup: group, others, ...first }: Popped): void {
+    for (const batch of [first, ...others]) this.#giveOneBack(tenant, group, batch);
+  }
+
+  #giveOneBack(tenant: TenantId, group: string, { leaseId, partition }: PoppedBatch): void {
     if (leaseId === undefined) return;
     const task = this.#store.giveBack(tenant, leaseId).then(
       (available) => {
-        if (available !== undefined) {
-          this.#wakes.announce(tenant, [available], { group: QUEUE_MODE });
-        }
+        if (available !== undefined) this.#wakes.announce(tenant, [available], { group });
       },
       (error) => {
         this.#logger.error("A batch could not be given back; its lease has to run out", {
@@ -222,4 +271,24 @@ export class PopService {
     ).finally(() => this.#givingBack.delete(task));
     this.#givingBack.add(task);
   }
+}
+
+function toTarget(
+  tenant: TenantId,
+  query: PopQuery | DiscoveryQuery,
+): WaitTarget | DiscoveryTarget {
+  if (!("queue" in query)) return toDiscoveryTarget(tenant, query);
+  const { queue, partition, consumerGroup: group = QUEUE_MODE } = query;
+  return { tenant, queue, partition, group };
+}
+
+function toDiscoveryTarget(tenant: TenantId, query: DiscoveryQuery): DiscoveryTarget {
+  const { namespace, task, consumerGroup: group = QUEUE_MODE } = query;
+  return { tenant, namespace, task, group };
+}
+
+/** The names under which the waiter of a query holds wakes for what was taken. */
+function takenNames(query: PopQuery | DiscoveryQuery, popped: Popped): string[] {
+  const names = [popped, ...popped.others].map(({ partition }) => partition);
+  return "queue" in query ? names : names.map((name) => discoveredPartition(popped.queue, name));
 }

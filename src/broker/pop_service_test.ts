@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import type { OutgoingMessage } from "../protocol/messages.ts";
 import { settle, VirtualClock } from "../simulation/virtual_clock.ts";
 import type { PopWaitSettings } from "./backoff.ts";
-import { PopService } from "./pop_service.ts";
-import { type PoppedBatch, type PopQuery, StoreUnavailableError } from "./store/store.ts";
+import { type Popped, PopService } from "./pop_service.ts";
+import { type PopQuery, StoreUnavailableError } from "./store/store.ts";
 import { FakeStore } from "./testing/fake_store.ts";
 import { MemoryLogger } from "./testing/memory_logger.ts";
 import { Waker } from "./waker.ts";
@@ -16,7 +16,7 @@ const POLLS: PopWaitSettings = { initialMs: 100, threshold: 3, multiplier: 2, ma
 /** A pop that was asked for, and what became of it. */
 interface Asked {
   readonly abort: () => void;
-  batch?: PoppedBatch | undefined;
+  batch?: Popped | undefined;
   error?: unknown;
   done: boolean;
 }
@@ -39,7 +39,8 @@ class Bench {
     };
     this.wakes = new Wakes({ waker: this.waker, broadcast });
     const { store, waker, wakes, logger } = this;
-    this.pops = new PopService({ store, waker, wakes, logger });
+    const { clock } = this;
+    this.pops = new PopService({ store, queues: store, clock, waker, wakes, logger });
   }
 
   pop(query: Partial<PopQuery> = {}, waitMs = 30_000): Asked {
@@ -211,20 +212,14 @@ Deno.test("with autoAck, a full batch wakes the next pop for what it may have le
   await bench.assertNothingLeft();
 });
 
-Deno.test("a full batch with autoAck wakes for its own partition where the store names another", async () => {
+Deno.test("with autoAck a pop wakes for what it left, and for the other partition that it names", async () => {
   const bench = new Bench();
-  const pop = bench.store.pop.bind(bench.store);
-  bench.store.pop = async (tenant, query) => {
-    const result = await pop(tenant, query);
-    const more = result.batch && query.autoAck ? { queue: "q", partition: "other" } : undefined;
-    return { ...result, more };
-  };
-  const [any] = await bench.park(1, { batch: 1, autoAck: true });
-  const [only] = await bench.park(1, { partition: "p" });
-  await bench.push("p", "p");
-  await bench.clock.advance(50);
-  assert.equal(any!.batch?.partition, "p");
-  assert.equal(only!.batch?.partition, "p");
+  const asked = await bench.park(3, { batch: 1, bytesMax: 1, autoAck: true });
+  await bench.push("p1", "p1", "p2");
+  await bench.clock.advance(100);
+  const taken = asked.map(({ batch }) => batch?.partition);
+  assert.deepEqual(taken.toSorted(), ["p1", "p1", "p2"]);
+  assert.equal(bench.pops.counts.pollQueries, 0);
   await bench.assertNothingLeft();
 });
 

@@ -153,6 +153,8 @@ export class Replica implements AsyncDisposable {
         payloads,
         logger,
       }),
+      queues: store,
+      clock,
       waker: this.#waker,
       wakes,
       startWake: () => metrics.startWake(),
@@ -181,6 +183,7 @@ export class Replica implements AsyncDisposable {
       metrics,
       bodies: this.#bodies,
       replyBytesMax: config.maxBodyBytes,
+      defaultSubscriptionMode: config.defaultSubscriptionMode ?? "new",
       logger,
     });
   }
@@ -295,6 +298,7 @@ export class Replica implements AsyncDisposable {
         const tenant = tenantOfFrame(message.tenant, { tenancy: this.#tenancy });
         if (tenant === null) return;
         this.#upkeep.noteChanged(tenant, message.queue);
+        if (message.type === "queue_config_set") this.#waker.wakeDiscoveries(tenant);
         if (message.type === "queue_config_delete") this.#hotList.dropQueue(tenant, message.queue);
         return;
       }

@@ -82,10 +82,10 @@ export class Waiter implements Parked {
     else this.#isNudged = true;
   }
 
-  /** Says that the query took a batch of `partition`: the waiter is done. */
-  found(partition: string): void {
+  /** Says that the query took a batch of each of these partitions: the waiter is done. */
+  found(...partitions: readonly string[]): void {
     if (this.#isDone) return;
-    this.group.take(partition, this);
+    for (const partition of partitions) this.group.take(partition, this);
     this.line.endPoll(this, true);
     this.leave();
   }

@@ -1,5 +1,6 @@
 import type { Clock } from "../mesh/runtime.ts";
 import type { PopWaitSettings } from "./backoff.ts";
+import { Discoveries, type DiscoveryTarget } from "./discoveries.ts";
 import type { TenantId } from "./store/store.ts";
 import { WaitGroup } from "./wait_group.ts";
 import { Waiter } from "./waiter.ts";
@@ -48,6 +49,7 @@ export class Waker {
   readonly #popWait: PopWaitSettings;
   /** Queue, tenant, group. The queue comes first for the sake of wakes without a tenant. */
   readonly #queues = new Map<string, Map<TenantId, Map<string, WaitGroup>>>();
+  readonly #discoveries = new Discoveries();
   #sequence = 0;
   #ticks = 0;
   #parkedCount = 0;
@@ -69,19 +71,27 @@ export class Waker {
     return this.#queues.size;
   }
 
+  /** How many namespaces and tasks somebody waits for: none is kept for longer. */
+  get discoveryCount(): number {
+    return this.#discoveries.size;
+  }
+
   /**
    * Arms a waiter, before its first query. Whoever asks for it must end it, by
    * {@linkcode Waiter.found | found} or {@linkcode Waiter.leave | leave}.
    *
    * @param timeoutMs How long it waits at most, in milliseconds.
    */
-  arm(target: WaitTarget, timeoutMs: number): Waiter {
-    const group = this.#group(target);
+  arm(target: WaitTarget | DiscoveryTarget, timeoutMs: number): Waiter {
+    const isDiscovery = !("queue" in target);
+    const group = isDiscovery
+      ? this.#discoveries.group(target, (onEmpty) => this.#makeGroup(onEmpty))
+      : this.#group(target);
     const waiter = new Waiter({
       sequence: this.#sequence++,
       tick: () => ++this.#ticks,
       group,
-      line: group.line(target.partition),
+      line: group.line(isDiscovery ? undefined : target.partition),
     });
     if (this.#isClosed) waiter.expire("closed");
     waiter.timeout = this.#clock.setTimer(timeoutMs, () => waiter.expire("timeout"));
@@ -89,7 +99,9 @@ export class Waker {
   }
 
   /** Says that there is something to take: releases one matching waiter in each group. */
-  wake({ tenant, queue, partition, group }: Wake): void {
+  wake(wake: Wake): void {
+    this.#discoveries.wake(wake);
+    const { tenant, queue, partition, group } = wake;
     const tenants = this.#queues.get(queue);
     if (tenants === undefined) return;
     const touched = tenant === undefined ? tenants.values() : [tenants.get(tenant)];
@@ -98,6 +110,22 @@ export class Waker {
       if (group !== undefined) groups.get(group)?.wake(partition);
       else for (const each of groups.values()) each.wake(partition);
     }
+  }
+
+  /**
+   * Says which queues match what somebody waits for. Returns whether one of them is news: then a query
+   * that came up empty has to be made once more.
+   */
+  resolve(target: DiscoveryTarget, queues: readonly string[]): boolean {
+    return this.#discoveries.resolve(target, queues);
+  }
+
+  /**
+   * Says that a queue was made or changed: those who wait by namespace and task look whether it
+   * matches, one of each.
+   */
+  wakeDiscoveries(tenant: TenantId | undefined): void {
+    this.#discoveries.wakeAll(tenant);
   }
 
   /** Lets everybody who waits query again, whatever there is to take. */
@@ -115,6 +143,7 @@ export class Waker {
     return [...this.#queues.values()]
       .flatMap((tenants) => [...tenants.values()])
       .flatMap((groups) => [...groups.values()])
+      .concat([...this.#discoveries.groups()])
       .flatMap((group) => group.waiters());
   }
 
@@ -122,16 +151,20 @@ export class Waker {
     const tenants = getOrMake(this.#queues, queue, () => new Map());
     const groups = getOrMake(tenants, tenant, () => new Map());
     return getOrMake(groups, name, () =>
-      new WaitGroup({
-        clock: this.#clock,
-        settings: this.#popWait,
-        onParked: (change) => this.#parkedCount += change,
-        onEmpty: () => {
-          groups.delete(name);
-          if (groups.size === 0) tenants.delete(tenant);
-          if (tenants.size === 0) this.#queues.delete(queue);
-        },
+      this.#makeGroup(() => {
+        groups.delete(name);
+        if (groups.size === 0) tenants.delete(tenant);
+        if (tenants.size === 0) this.#queues.delete(queue);
       }));
+  }
+
+  #makeGroup(onEmpty: () => void): WaitGroup {
+    return new WaitGroup({
+      clock: this.#clock,
+      settings: this.#popWait,
+      onParked: (change) => this.#parkedCount += change,
+      onEmpty,
+    });
   }
 }
 

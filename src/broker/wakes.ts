@@ -1,7 +1,7 @@
 import type { OutgoingMessage } from "../protocol/messages.ts";
 import type { DirtyHints } from "./hot_list/dirty_hints.ts";
 import type { HotList } from "./hot_list/hot_list.ts";
-import type { PartitionName, TenantId } from "./store/store.ts";
+import type { DelayedPartition, TenantId, TouchedPartition } from "./store/store.ts";
 import type { Waker } from "./waker.ts";
 
 /** What {@linkcode Wakes} are made of. */
@@ -16,6 +16,13 @@ export interface WakesOptions {
   readonly dirtyHints?: Pick<DirtyHints, "add">;
 }
 
+/** Announces partitions later, each when its delay is over. */
+export type Postpone = (
+  tenant: TenantId,
+  delayed: readonly DelayedPartition[],
+  options: { readonly group?: string },
+) => void;
+
 /**
  * Says that there is something to take, after the commit that put it there returned: to the pops that
  * wait here first, then to the peers (WAK-1).
@@ -25,6 +32,7 @@ export class Wakes {
   readonly #broadcast: (message: OutgoingMessage) => void;
   readonly #hotList: Pick<HotList, "mark"> | undefined;
   readonly #dirtyHints: Pick<DirtyHints, "add"> | undefined;
+  #postpone: Postpone | undefined;
 
   /** Puts the two together. */
   constructor({ waker, broadcast, hotList, dirtyHints }: WakesOptions) {
@@ -32,6 +40,11 @@ export class Wakes {
     this.#broadcast = broadcast;
     this.#hotList = hotList;
     this.#dirtyHints = dirtyHints;
+  }
+
+  /** Hands what can be taken later to `postpone`, which announces it when it is time. */
+  postponeBy(postpone: Postpone): void {
+    this.#postpone = postpone;
   }
 
   /**
@@ -42,9 +55,12 @@ export class Wakes {
    */
   announce(
     tenant: TenantId,
-    partitions: readonly PartitionName[],
+    touched: readonly TouchedPartition[],
     { group }: { readonly group?: string } = {},
   ): void {
+    const delayed = touched.filter(isDelayed);
+    const partitions = delayed.length === 0 ? touched : touched.filter((each) => !isDelayed(each));
+    if (delayed.length > 0) this.#postpone?.(tenant, delayed, group === undefined ? {} : { group });
     if (partitions.length === 0) return;
     for (const { queue, partition } of partitions) {
       // Whoever is woken finds it marked.
@@ -57,4 +73,8 @@ export class Wakes {
     });
     this.#dirtyHints?.add(tenant, partitions, { group });
   }
+}
+
+function isDelayed(partition: TouchedPartition): partition is DelayedPartition {
+  return partition.delayMs !== undefined;
 }

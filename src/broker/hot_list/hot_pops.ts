@@ -25,33 +25,29 @@ export class HotPops implements Pick<Store, "pop" | "giveBack"> {
   }
 
   async pop(tenant: TenantId, query: PopQuery): Promise<PopResult> {
-    const { queue, partition } = query;
-    if (partition !== undefined) {
-      return this.#noteMore(tenant, await this.#store.pop(tenant, query));
-    }
-    const taken = this.#hotList.take({ tenant, queue, group: QUEUE_MODE }, CANDIDATES_MAX);
+    const { queue, partition, consumerGroup: group = QUEUE_MODE } = query;
+    // Nothing else is left of one partition, which needs no candidates.
+    if (partition !== undefined) return await this.#store.pop(tenant, query);
+    const taken = this.#hotList.take({ tenant, queue, group }, CANDIDATES_MAX);
     const { partitions: candidates } = taken;
     const result = await this.#store.pop(
       tenant,
       candidates.length === 0 ? query : { ...query, candidates },
     );
-    const { batch, more } = result;
-    const claimed = batch === undefined ? [] : [batch.partition];
-    taken.settle({ claimed, left: claimed.filter((name) => name === more?.partition) });
-    return this.#noteMore(tenant, result);
+    const { batch, others = [], left = [] } = result;
+    const batches = batch === undefined ? others : [batch, ...others];
+    taken.settle({
+      claimed: batches.map(({ partition }) => partition),
+      left: left.map(({ partition }) => partition),
+    });
+    // Whoever is woken for what is left finds it marked.
+    if (result.more !== undefined) this.#hotList.mark({ tenant, ...result.more, group });
+    return result;
   }
 
   async giveBack(
     ...[tenant, leaseId]: Parameters<Store["giveBack"]>
   ): ReturnType<Store["giveBack"]> {
     return await this.#store.giveBack(tenant, leaseId);
-  }
-
-  /** Whoever is woken for what a pop has left finds it marked. */
-  #noteMore(tenant: TenantId, result: PopResult): PopResult {
-    if (result.more !== undefined) {
-      this.#hotList.mark({ tenant, ...result.more, group: QUEUE_MODE });
-    }
-    return result;
   }
 }

@@ -6,6 +6,7 @@ import { StoreUnavailableError } from "../store/store.ts";
 import { addAckRoutes } from "./ack_routes.ts";
 import { ApiError } from "./api_error.ts";
 import { addConfigureRoute } from "./configure_route.ts";
+import { addLeaseRoutes } from "./lease_routes.ts";
 import { addNotifyRoute } from "./notify_route.ts";
 import { addObserveRoutes } from "./observe_routes.ts";
 import { addMaintenanceRoutes } from "./maintenance_routes.ts";
@@ -44,6 +45,7 @@ export function createApp(parts: HttpParts): App {
   addConfigureRoute(app, parts);
   addPushRoute(app, parts);
   addPopRoutes(app, parts);
+  addLeaseRoutes(app, parts);
   addAckRoutes(app, parts);
   addNotifyRoute(app, parts);
   app.notFound((context) => {

@@ -27,11 +27,6 @@ function integer(min: number) {
   return option(schema);
 }
 
-/** An option that this version does not support: it can be said to be off, and no more. */
-function off<Value extends number | boolean>(value: Value) {
-  return option(v.literal(value, `must be ${value}: anything else is not supported`));
-}
-
 /** The options that have an effect; any other is kept as it is given. */
 const options = v.looseObject({
   leaseTime: integer(1),
@@ -40,8 +35,8 @@ const options = v.looseObject({
   dlqAfterMaxRetries: option(v.boolean("must be true or false")),
   dedupWindowSeconds: integer(0),
   encryptionEnabled: option(v.boolean("must be true or false")),
-  delayedProcessing: off(0),
-  windowBuffer: off(0),
+  delayedProcessing: integer(0),
+  windowBuffer: integer(0),
   retentionSeconds: integer(0),
   completedRetentionSeconds: integer(0),
 }, "must be an object");
@@ -80,7 +75,7 @@ const QUEUE_FORMAT: BodyFormat<typeof queueSchema> = {
 /** `POST /api/v1/configure`. */
 export function addConfigureRoute(
   app: App,
-  { store, gate, upkeep, bodies, broadcast }: HttpParts,
+  { store, gate, upkeep, bodies, broadcast, waker }: HttpParts,
 ): void {
   app.post("/api/v1/configure", async (context) => {
     gate.requireOpen();
@@ -98,6 +93,7 @@ export function addConfigureRoute(
       });
       upkeep.noteConfigured(tenant, queue);
       broadcast({ type: "queue_config_set", queue, tenant });
+      waker.wakeDiscoveries(tenant);
       return context.json({
         configured: true,
         queueId: settings.queueId,

@@ -64,6 +64,8 @@ export interface HttpParts {
   readonly bodies: BodyReader;
   /** The greatest reply to a pop of more than one message, in bytes. */
   readonly replyBytesMax: number;
+  /** From where a group starts whose first pop does not say it; `new` where it is left out. */
+  readonly defaultSubscriptionMode?: "new" | "all";
   /** Where errors of this program are reported. */
   readonly logger: Logger;
 }

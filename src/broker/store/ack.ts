@@ -111,6 +111,7 @@ declare
   v_has_ended boolean;
   v_backlog text;
   v_delay integer;
+  v_ready_at timestamptz; -- from when on the partition can be taken from again
   v_available_in integer;
   v_now timestamptz;
 begin
@@ -201,16 +202,19 @@ begin
     if v_has_ended then
       v_backlog := ${s}.backlog(v_cursor.partition_id, v_committed);
       v_delay := case when v_has_failed and not v_is_over then v_queue.retry_delay else 0 end;
-      if v_backlog = 'some' then
-        v_available_in := v_delay;
-      end if;
+      v_settled := array(select number from unnest(v_settled) number where number > v_committed);
+      v_ready_at := case when v_backlog <> 'none' then greatest(
+        v_now + v_delay * interval '1 ms',
+        ${s}.next_ready(v_queue, v_cursor.partition_id, v_committed, v_settled,
+          v_cursor.released_to, v_now)
+      ) end;
+      v_available_in := ${s}.available_in_ms(v_queue, v_backlog, v_ready_at, v_now);
       update ${s}.cursor
         set committed = v_committed, lease_id = null, lease_end = v_committed,
-          settled = array(select number from unnest(v_settled) number where number > v_committed),
-          lease_expires_at = null,
+          settled = v_settled, lease_expires_at = null,
           tries = case when v_is_over or v_given is null then 0
             when v_has_failed then tries + 1 else tries end,
-          ready_at = case when v_backlog <> 'none' then v_now + v_delay * interval '1 ms' end
+          ready_at = v_ready_at
         where partition_id = v_cursor.partition_id and consumer_group = v_cursor.consumer_group;
     elsif v_committed > v_cursor.committed or v_dead <> '{}' then
       update ${s}.cursor

@@ -1,13 +1,19 @@
 /**
- * Claiming a batch, and giving it back.
+ * Claiming batches.
  *
  * @module
  */
 
+import { arrayLiteral } from "./array_literal.ts";
+import type { Row } from "./connection.ts";
 import { FUNCTION_SETTINGS } from "./function_settings.ts";
+import { recordGroup } from "./groups.ts";
+import { isUuid } from "./lease.ts";
 import type { Pool } from "./pool.ts";
 import { DEFAULT_LEASE_SECONDS } from "./push.ts";
+import { takeable, WINDOW_MESSAGES } from "./ready.ts";
 import type {
+  DelayedPartition,
   PartitionName,
   PoppedBatch,
   PoppedMessage,
@@ -16,247 +22,304 @@ import type {
   TenantId,
 } from "./store.ts";
 
+export { isUuid };
+
 /** The group of pops that name none. */
 export const QUEUE_MODE = "__QUEUE_MODE__";
 
-/** Claims a batch of one partition. */
-export async function pop(
-  pool: Pool,
-  schema: string,
-  { tenant, query }: { readonly tenant: TenantId; readonly query: PopQuery },
-): Promise<PopResult> {
-  const [head, ...rows] = await pool.query(
-    `select * from ${schema}.pop($1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::bigint,
-      $7::integer, $8::boolean)`,
+/** What a pop is made of beside the pool. */
+export interface PopParts {
+  /** The tenant. */
+  readonly tenant: TenantId;
+  /** What it asks for. */
+  readonly query: PopQuery;
+  /** The clock by which it says when it arrived, in milliseconds. */
+  readonly now: () => number;
+}
+
+/** Claims a batch of each of up to `partitions` partitions, and records the group at its first pop. */
+export async function pop(pool: Pool, schema: string, parts: PopParts): Promise<PopResult> {
+  const { tenant, query, now } = parts;
+  const { queue, consumerGroup: group = QUEUE_MODE, start = "new" } = query;
+  const arrivedAt = query.arrivedAt ?? now();
+  const rows = await claim(pool, schema, parts);
+  if (!isUnknownGroup(rows)) return toResult(queue, rows);
+  const waitedMs = () => now() - arrivedAt;
+  await recordGroup(pool, schema, { tenant, queue, group, start, waitedMs });
+  return toResult(queue, (await claim(pool, schema, parts)).filter((row) => !isUnknown(row)));
+}
+
+function claim(pool: Pool, schema: string, { tenant, query }: PopParts): Promise<readonly Row[]> {
+  return pool.query(
+    `select * from ${schema}.pop($1::uuid, $2::text, $3::text, $4::text[], $5::text, $6::integer,
+      $7::bigint, $8::integer, $9::integer, $10::boolean)`,
     [
       tenant,
       query.queue,
       query.partition ?? null,
-      QUEUE_MODE,
+      arrayLiteral(query.candidates ?? []),
+      query.consumerGroup ?? QUEUE_MODE,
       String(query.batch),
       String(query.bytesMax ?? Number.MAX_SAFE_INTEGER),
+      String(query.partitions ?? 1),
       query.leaseSeconds === undefined ? null : String(query.leaseSeconds),
       query.autoAck,
     ],
   );
-  if (!head) return { batch: undefined, more: undefined };
-  const more = head["more"] as string | null;
+}
+
+function isUnknownGroup([row]: readonly Row[]): boolean {
+  return row !== undefined && isUnknown(row);
+}
+
+/** A row of nothing says that the group has not been recorded. */
+function isUnknown(row: Row): boolean {
+  return row["partition"] === null && row["id"] === null;
+}
+
+/** Each batch comes as a head and its messages; at last comes what can be taken from besides. */
+function toResult(queue: string, rows: readonly Row[]): PopResult {
+  const batches: (PoppedBatch & { readonly messages: PoppedMessage[] })[] = [];
+  const left: PartitionName[] = [];
+  const delayed: DelayedPartition[] = [];
+  let more: PartitionName | undefined;
+  for (const row of rows) {
+    const partition = row["partition"] as string | null;
+    if (partition === null) {
+      batches.at(-1)!.messages.push(toMessage(row));
+      continue;
+    }
+    const name = { queue, partition };
+    const partitionId = row["partition_id"] as string | null;
+    if (partitionId === null) {
+      more = name;
+      continue;
+    }
+    const leaseId = row["lease_id"] as string | null;
+    batches.push({
+      partition,
+      partitionId,
+      ...(leaseId === null ? {} : { leaseId }),
+      messages: [],
+    });
+    const delayMs = row["available_in_ms"] as number | null;
+    if (delayMs === 0) left.push(name);
+    else if (delayMs !== null) delayed.push({ ...name, delayMs });
+  }
+  const [batch, ...others] = batches;
   return {
-    batch: toBatch(head, rows),
-    more: more === null ? undefined : { queue: query.queue, partition: more },
+    batch,
+    more,
+    ...(others.length === 0 ? {} : { others }),
+    ...(left.length === 0 ? {} : { left }),
+    ...(delayed.length === 0 ? {} : { delayed }),
   };
 }
 
-function toBatch(
-  head: Readonly<Record<string, unknown>>,
-  rows: readonly Readonly<Record<string, unknown>>[],
-): PoppedBatch {
-  const leaseId = head["lease_id"] as string | null;
+function toMessage(row: Row): PoppedMessage {
   return {
-    partition: head["partition"] as string,
-    partitionId: head["partition_id"] as string,
-    ...(leaseId === null ? {} : { leaseId }),
-    messages: rows.map((row): PoppedMessage => ({
-      id: row["id"] as string,
-      transactionId: row["transaction_id"] as string,
-      payload: row["payload"] as string,
-      createdAt: row["created_at"] as string,
-    })),
+    id: row["id"] as string,
+    transactionId: row["transaction_id"] as string,
+    payload: row["payload"] as string,
+    createdAt: row["created_at"] as string,
+    ...(row["encrypted"] === true ? { encrypted: true } : {}),
   };
 }
 
-/** Whether a text can be the id of something: PostgreSQL fails on what is no UUID. */
-export function isUuid(text: string): boolean {
-  return /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(text);
-}
-
-/** Ends a lease free of charge. Resolves to its partition, or undefined where it held none. */
-export async function giveBack(
-  pool: Pool,
-  schema: string,
-  { tenant, leaseId }: { readonly tenant: TenantId; readonly leaseId: string },
-): Promise<PartitionName | undefined> {
-  if (!isUuid(leaseId)) return undefined;
-  const [row] = await pool.query(`select * from ${schema}.give_back($1::uuid, $2::uuid)`, [
-    tenant,
-    leaseId,
-  ]);
-  return row && { queue: row["queue"] as string, partition: row["partition"] as string };
-}
-
-/** Whether something waits for a cursor's group: one look into an index. */
-const hasMessage = (s: string): string =>
-  `(
-    select true from ${s}.message
-      where partition_id = cursor.partition_id and number > cursor.committed
-        and number <> all (cursor.settled)
-      limit 1
-  ) is true`;
-
-/** What the schema needs for {@linkcode pop} and {@linkcode giveBack}. */
+/** What the schema needs for {@linkcode pop}. */
 export const popFunctions = (s: string): readonly string[] => [
   `
--- What a group that is done up to p_committed has left: 'some', 'none', or 'unknown' while a push
--- is under way. The caller holds the cursor; after 'none' no push can be numbered before it commits.
-create function ${s}.backlog(p_partition_id uuid, p_committed bigint)
-returns text language plpgsql as $$
+-- Claims a batch of a cursor that the caller has locked: up to p_batch messages and p_bytes of
+-- payload, but one message at least where p_has_one says so. p_end is null where nothing fits.
+create function ${s}.claim(
+  p_queue ${s}.queue, p_cursor ${s}.cursor, p_start timestamptz, p_mature timestamptz,
+  p_window timestamptz, p_batch bigint, p_bytes bigint, p_has_one boolean,
+  p_lease_seconds integer, p_auto_ack boolean,
+  out p_end bigint, out p_count bigint, out p_size bigint, out p_lease_id uuid,
+  out p_available_in_ms integer
+)
+language plpgsql as $$
 declare
+  v_limit bigint := 9223372036854775807;
+  v_number bigint;
+  v_created_at timestamptz;
   v_last bigint;
+  v_now timestamptz;
+  v_backlog text;
 begin
-  select last_number into v_last from ${s}.partition where id = p_partition_id;
-  if v_last > p_committed then
-    return 'some';
+  if p_queue.window_buffer > 0 then
+    v_limit := p_cursor.released_to;
+    select number, created_at into v_number, v_created_at from ${s}.message
+      where partition_id = p_cursor.partition_id
+        and number > greatest(p_cursor.committed, p_cursor.released_to)
+        and number <> all (p_cursor.settled) and created_at > p_start
+      order by number limit 1;
+    select last_number into v_last from ${s}.partition where id = p_cursor.partition_id;
+    if v_created_at <= p_window
+      or v_last - v_number + 1 - cardinality(p_cursor.settled) >= ${WINDOW_MESSAGES} then
+      v_limit := v_last;
+    end if;
   end if;
-  select last_number into v_last from ${s}.partition where id = p_partition_id
-    for share skip locked;
-  return case when v_last is null then 'unknown' when v_last > p_committed then 'some' else 'none' end;
-end $$`,
-  `
--- Makes idle the oldest cursors that look ready where nothing waits: a push was rolled back after
--- an ack had met it half-way. It locks a cursor only once it knows that there is nothing to take
--- from it and that no push is under way, so that no pop is kept from a message.
-create function ${s}.clear_ready(p_queue_id uuid, p_group text, p_now timestamptz)
-returns void language plpgsql as $$
-declare
-  v_partition_id uuid;
-  v_last bigint;
-begin
-  for v_partition_id in
-    select partition_id from ${s}.cursor
-      where queue_id = p_queue_id and consumer_group = p_group and ready_at <= p_now
-        and not (${hasMessage(s)})
-      order by ready_at limit 10
-  loop
-    select last_number into v_last from ${s}.partition where id = v_partition_id
-      for share skip locked;
-    continue when not found;
+  select max(number), count(*), sum(size) into p_end, p_count, p_size from (
+    select number, size, row_number() over upwards as position, sum(size) over upwards as bytes
+    from (
+      select number, octet_length(payload) as size from ${s}.message
+        where partition_id = p_cursor.partition_id and number > p_cursor.committed
+          and number <= v_limit and number <> all (p_cursor.settled)
+          and created_at > p_start and created_at <= p_mature
+        order by number limit p_batch
+    ) message
+    window upwards as (order by number)
+  ) message where bytes <= p_bytes or (p_has_one and position = 1);
+  if p_end is null then
+    return;
+  end if;
+  if p_queue.window_buffer = 0 then
+    v_limit := p_end;
+  end if;
+  v_now := clock_timestamp();
+  if p_auto_ack then
+    v_backlog := ${s}.backlog(p_cursor.partition_id, p_end);
+    p_cursor.settled := array(select number from unnest(p_cursor.settled) number where number > p_end);
+    p_cursor.released_to := greatest(p_cursor.released_to, v_limit);
+    if v_backlog <> 'none' then
+      p_cursor.ready_at := ${s}.next_ready(p_queue, p_cursor.partition_id, p_end, p_cursor.settled,
+        p_cursor.released_to, v_now);
+    else
+      p_cursor.ready_at := null;
+    end if;
+    p_available_in_ms := ${s}.available_in_ms(p_queue, v_backlog, p_cursor.ready_at, v_now);
     update ${s}.cursor
-      set ready_at = null, committed = v_last, settled = '{}',
-        lease_id = null, lease_end = v_last, lease_expires_at = null
-      where partition_id = v_partition_id and consumer_group = p_group and ready_at <= p_now
-        and not (${hasMessage(s)});
-  end loop;
+      set committed = p_end, lease_end = p_end, lease_id = null, lease_expires_at = null, tries = 0,
+        settled = p_cursor.settled, released_to = p_cursor.released_to, ready_at = p_cursor.ready_at
+      where partition_id = p_cursor.partition_id and consumer_group = p_cursor.consumer_group;
+  else
+    p_lease_id := gen_random_uuid();
+    v_now := v_now + coalesce(p_lease_seconds, p_queue.lease_time) * interval '1 second';
+    update ${s}.cursor
+      set lease_id = p_lease_id, lease_end = p_end, lease_expires_at = v_now, ready_at = v_now,
+        released_to = greatest(released_to, v_limit)
+      where partition_id = p_cursor.partition_id and consumer_group = p_cursor.consumer_group;
+  end if;
 end $$`,
   `
--- Returns nothing where there is nothing to take, and else a head, followed by the messages.
+-- Returns nothing where there is nothing to take; else, for each partition, a head, followed by the
+-- messages; and at last another partition that could have been taken from, without an id. One row
+-- of nulls says that the group has not been recorded.
 create function ${s}.pop(
-  p_tenant uuid, p_queue text, p_partition text, p_group text, p_batch integer, p_bytes bigint,
-  p_lease_seconds integer, p_auto_ack boolean
+  p_tenant uuid, p_queue text, p_partition text, p_candidates text[], p_group text,
+  p_batch integer, p_bytes bigint, p_partitions integer, p_lease_seconds integer, p_auto_ack boolean
 )
 returns table (
-  partition text, partition_id uuid, lease_id uuid, more text,
-  id uuid, transaction_id text, payload text, created_at text
+  partition text, partition_id uuid, lease_id uuid, available_in_ms integer,
+  id uuid, transaction_id text, payload text, encrypted boolean, created_at text
 )
-language plpgsql ${FUNCTION_SETTINGS} as $$
+language plpgsql ${FUNCTION_SETTINGS}
+  set enable_sort = off -- the cursors that are ready come in the order of their index
+  set enable_bitmapscan = off
+as $$
 #variable_conflict use_column
 declare
   v_queue ${s}.queue;
-  v_partition_id uuid;
-  v_cursor ${s}.cursor;
+  v_start timestamptz := '-infinity';
   v_now timestamptz := clock_timestamp();
-  v_end bigint;
-  v_backlog text;
-  v_lease_id uuid;
-  v_more text;
+  v_mature timestamptz := 'infinity';
+  v_window timestamptz := 'infinity';
+  v_names text[];
+  v_tried integer := 0;
+  v_taken uuid[] := '{}';
+  v_count bigint := 0;
+  v_bytes bigint := 0;
+  v_is_open boolean := false;
+  v_claimed record;
+  v_name text;
+  v_cursor ${s}.cursor;
+  v_ready cursor for
+    select cursor.* from ${s}.cursor
+      where queue_id = v_queue.id and consumer_group = p_group and ready_at <= v_now
+        and ${takeable(s)}
+      order by ready_at
+      for no key update skip locked;
 begin
   select * into v_queue from ${s}.queue where tenant = p_tenant and name = p_queue;
   if not found then
     insert into ${s}.queue (tenant, name, lease_time)
       values (p_tenant, p_queue, ${DEFAULT_LEASE_SECONDS}) on conflict do nothing;
-    return;
+    select * into v_queue from ${s}.queue where tenant = p_tenant and name = p_queue;
   end if;
-  if p_partition is null then
-    select * into v_cursor from ${s}.cursor
-      where queue_id = v_queue.id and consumer_group = p_group and ready_at <= v_now
-        and ${hasMessage(s)}
-      order by ready_at limit 1
-      for no key update skip locked;
-  else
-    select id into v_partition_id from ${s}.partition
-      where queue_id = v_queue.id and name = p_partition;
-    select * into v_cursor from ${s}.cursor
-      where partition_id = v_partition_id and consumer_group = p_group and ready_at <= v_now
-        and ${hasMessage(s)}
-      for no key update skip locked;
-  end if;
-  if not found then
-    if p_partition is null then
-      perform ${s}.clear_ready(v_queue.id, p_group, v_now);
+  if p_group <> '${QUEUE_MODE}' then
+    select start_at into v_start from ${s}.consumer_group
+      where queue_id = v_queue.id and name = p_group;
+    if not found then
+      return query select null::text, null::uuid, null::uuid, null::integer,
+        null::uuid, null::text, null::text, null::boolean, null::text;
+      return;
     end if;
-    return;
   end if;
+  if v_queue.delayed_processing > 0 then
+    v_mature := v_now - v_queue.delayed_processing * interval '1 second';
+  end if;
+  if v_queue.window_buffer > 0 then
+    v_window := v_now - v_queue.window_buffer * interval '1 second';
+  end if;
+  v_names := case when p_partition is null then p_candidates else array[p_partition] end;
 
-  select max(number) into v_end from (
-    select number, row_number() over upwards as position,
-      sum(octet_length(payload)) over upwards as bytes
-    from (
-      select number, payload from ${s}.message
-        where partition_id = v_cursor.partition_id and number > v_cursor.committed
-          and number <> all (v_cursor.settled)
-        order by number limit p_batch
-    ) message
-    window upwards as (order by number)
-  ) message where bytes <= p_bytes or position = 1;
-  if v_end is null then -- a sweep took them just now
-    return;
+  loop
+    exit when v_count >= p_batch or cardinality(v_taken) >= p_partitions;
+    if v_tried < cardinality(v_names) then
+      v_tried := v_tried + 1;
+      select cursor.* into v_cursor
+        from ${s}.partition join ${s}.cursor on cursor.partition_id = partition.id
+        where partition.queue_id = v_queue.id and partition.name = v_names[v_tried]
+          and consumer_group = p_group and ready_at <= v_now
+          and ${takeable(s)}
+        for no key update of cursor skip locked;
+      continue when not found;
+    else
+      exit when p_partition is not null;
+      if not v_is_open then
+        open v_ready;
+        v_is_open := true;
+      end if;
+      fetch v_ready into v_cursor;
+      exit when not found;
+    end if;
+    continue when v_cursor.partition_id = any (v_taken);
+    select * into v_claimed from ${s}.claim(v_queue, v_cursor, v_start, v_mature, v_window,
+      p_batch - v_count, p_bytes - v_bytes, v_count = 0, p_lease_seconds, p_auto_ack);
+    if v_claimed.p_end is null then
+      exit when v_count > 0; -- it does not fit any more
+      continue; -- a sweep took them just now
+    end if;
+    v_taken := v_taken || v_cursor.partition_id;
+    v_count := v_count + v_claimed.p_count;
+    v_bytes := v_bytes + v_claimed.p_size;
+    return query select partition.name, v_cursor.partition_id, v_claimed.p_lease_id,
+      v_claimed.p_available_in_ms, null::uuid, null::text, null::text, null::boolean, null::text
+      from ${s}.partition where id = v_cursor.partition_id;
+    return query select null::text, null::uuid, null::uuid, null::integer,
+      id, transaction_id, payload, encrypted,
+      to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+      from ${s}.message
+      where partition_id = v_cursor.partition_id and number > v_cursor.committed
+        and number <= v_claimed.p_end and number <> all (v_cursor.settled)
+        and created_at > v_start
+      order by number;
+  end loop;
+  if v_is_open then
+    close v_ready;
   end if;
-  if p_partition is null then
-    select partition.name into v_more
+  if v_count = 0 then
+    if p_partition is null then
+      perform ${s}.clear_ready(v_queue, p_group, v_now, v_start, v_mature, v_window);
+    end if;
+  elsif p_partition is null then
+    return query select partition.name, null::uuid, null::uuid, null::integer,
+        null::uuid, null::text, null::text, null::boolean, null::text
       from ${s}.cursor join ${s}.partition on partition.id = cursor.partition_id
       where cursor.queue_id = v_queue.id and consumer_group = p_group and ready_at <= v_now
-        and cursor.partition_id <> v_cursor.partition_id and ${hasMessage(s)}
+        and cursor.partition_id <> all (v_taken) and ${takeable(s)}
       order by ready_at limit 1;
-    select partition.name into p_partition from ${s}.partition where id = v_cursor.partition_id;
   end if;
-  v_now := clock_timestamp();
-  if p_auto_ack then
-    v_backlog := ${s}.backlog(v_cursor.partition_id, v_end);
-    update ${s}.cursor
-      set committed = v_end, lease_end = v_end, lease_id = null, lease_expires_at = null, tries = 0,
-        settled = array(select number from unnest(settled) number where number > v_end),
-        ready_at = case when v_backlog <> 'none' then v_now end
-      where partition_id = v_cursor.partition_id and consumer_group = p_group;
-    if v_backlog = 'some' and v_more is null then
-      v_more := p_partition;
-    end if;
-  else
-    v_lease_id := gen_random_uuid();
-    v_now := v_now + coalesce(p_lease_seconds, v_queue.lease_time) * interval '1 second';
-    update ${s}.cursor
-      set lease_id = v_lease_id, lease_end = v_end, lease_expires_at = v_now, ready_at = v_now
-      where partition_id = v_cursor.partition_id and consumer_group = p_group;
-  end if;
-  return query select p_partition, v_cursor.partition_id, v_lease_id, v_more,
-    null::uuid, null::text, null::text, null::text;
-  return query select null::text, null::uuid, null::uuid, null::text,
-    id, transaction_id, payload,
-    to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
-    from ${s}.message
-    where partition_id = v_cursor.partition_id and number > v_cursor.committed and number <= v_end
-      and number <> all (v_cursor.settled)
-    order by number;
-end $$`,
-  `
-create function ${s}.give_back(p_tenant uuid, p_lease_id uuid)
-returns table (queue text, partition text)
-language plpgsql ${FUNCTION_SETTINGS} as $$
-#variable_conflict use_column
-declare
-  v_cursor ${s}.cursor;
-begin
-  select cursor.* into v_cursor
-    from ${s}.cursor join ${s}.queue on queue.id = cursor.queue_id
-    where lease_id = p_lease_id and queue.tenant = p_tenant
-    for no key update of cursor;
-  if not found then
-    return;
-  end if;
-  update ${s}.cursor
-    set lease_id = null, lease_end = committed, lease_expires_at = null,
-      ready_at = clock_timestamp()
-    where partition_id = v_cursor.partition_id and consumer_group = v_cursor.consumer_group;
-  return query select queue.name, partition.name
-    from ${s}.partition join ${s}.queue on queue.id = partition.queue_id
-    where partition.id = v_cursor.partition_id;
 end $$`,
 ];

@@ -11,7 +11,9 @@ import { configure } from "./configure.ts";
 import { queueConfig, readFlags, writeFlag } from "./flags.ts";
 import { migrate } from "./migrate.ts";
 import { Pool } from "./pool.ts";
-import { giveBack, pop } from "./pop.ts";
+import { discover } from "./discover.ts";
+import { extendLease, giveBack } from "./lease.ts";
+import { pop } from "./pop.ts";
 import { push } from "./push.ts";
 import { spoolPosition, storeSpooled } from "./spooled.ts";
 import { parseSchemaName, quoteSchemaName } from "./schema_name.ts";
@@ -19,6 +21,8 @@ import {
   type Ack,
   type AckResult,
   type ConfigureRequest,
+  type DiscoveredQueue,
+  type DiscoveryFilter,
   type FlagName,
   type FlagValue,
   type FlagValues,
@@ -58,6 +62,7 @@ export interface PostgresStoreOptions {
  */
 export class PostgresStore implements Store {
   readonly #pool: Pool;
+  readonly #clock: Clock;
   readonly #schema: string;
   /** Every statement names the schema: nothing hangs on a search path. */
   readonly #quoted: string;
@@ -71,6 +76,7 @@ export class PostgresStore implements Store {
   constructor({ url, schema, poolSize, timeoutMs, clock }: PostgresStoreOptions) {
     this.#schema = parseSchemaName(schema);
     this.#quoted = quoteSchemaName(schema);
+    this.#clock = clock;
     this.#pool = new Pool({ url, size: poolSize, timeoutMs, clock });
   }
 
@@ -107,7 +113,8 @@ export class PostgresStore implements Store {
   }
 
   async pop(tenant: TenantId, query: PopQuery): Promise<PopResult> {
-    return await pop(this.#ready(), this.#quoted, { tenant, query });
+    const now = () => this.#clock.now();
+    return await pop(this.#ready(), this.#quoted, { tenant, query, now });
   }
 
   async ack(tenant: TenantId, acks: readonly Ack[]): Promise<AckResult> {
@@ -116,6 +123,18 @@ export class PostgresStore implements Store {
 
   async giveBack(tenant: TenantId, leaseId: string): Promise<PartitionName | undefined> {
     return await giveBack(this.#ready(), this.#quoted, { tenant, leaseId });
+  }
+
+  async discover(tenant: TenantId, filter: DiscoveryFilter): Promise<readonly DiscoveredQueue[]> {
+    return await discover(this.#ready(), this.#quoted, { tenant, filter });
+  }
+
+  async extendLease(
+    tenant: TenantId,
+    leaseId: string,
+    seconds: number,
+  ): Promise<string | undefined> {
+    return await extendLease(this.#ready(), this.#quoted, { tenant, leaseId, seconds });
   }
 
   async loadCandidates(

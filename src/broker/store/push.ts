@@ -7,7 +7,8 @@
 import { arrayLiteral } from "./array_literal.ts";
 import { FUNCTION_SETTINGS } from "./function_settings.ts";
 import type { Pool } from "./pool.ts";
-import type { PartitionName, PushItem, PushOutcome, PushResult, TenantId } from "./store.ts";
+import { WINDOW_MESSAGES } from "./ready.ts";
+import type { PushItem, PushOutcome, PushResult, TenantId, TouchedPartition } from "./store.ts";
 
 /** The lease time of a queue that nobody configured, in seconds. */
 export const DEFAULT_LEASE_SECONDS = 60;
@@ -33,7 +34,7 @@ export async function push(
     ],
   );
   const outcomes = new Array<PushOutcome>(items.length);
-  const touched = new Map<string, PartitionName>();
+  const touched = new Map<string, TouchedPartition>();
   const misjudged = new Set<string>();
   for (const row of rows) {
     const index = Number(row["item"]) - 1;
@@ -45,7 +46,10 @@ export async function push(
       ? { status, messageId, error: `The encryption of the queue "${item.queue}" was changed` }
       : { status, messageId };
     const { queue, partition } = item;
-    if (status === "queued") touched.set(row["partition_id"] as string, { queue, partition });
+    const delayMs = row["available_in_ms"] as number | null;
+    if (status !== "queued" || delayMs === null) continue;
+    const delay = delayMs === 0 ? {} : { delayMs };
+    touched.set(row["partition_id"] as string, { queue, partition, ...delay });
   }
   return {
     outcomes,
@@ -117,13 +121,15 @@ end $$`,
   `
 -- Stores messages. One whose p_encrypted is not what its queue says is failed, and not stored. Where
 -- p_accepted says when it was accepted, that is the time that counts for duplicates; then no
--- transaction may occur in one partition twice.
+-- transaction may occur in one partition twice. The first cursor that can be taken from again says when.
 create function ${s}.push(
   p_tenant uuid, p_queues text[], p_partitions text[],
   p_ids uuid[], p_transactions text[], p_payloads text[],
   p_encrypted boolean[] default null, p_accepted timestamptz[] default null
 )
-returns table (item bigint, partition_id uuid, status text, message_id uuid)
+returns table (
+  item bigint, partition_id uuid, status text, message_id uuid, available_in_ms integer
+)
 language plpgsql ${FUNCTION_SETTINGS} as $$
 #variable_conflict use_column
 declare
@@ -137,7 +143,9 @@ begin
   with given as (
     select given.*, partition.last_number, partition.last_at,
       queue.dedup_window_seconds * interval '1 second' as dedup_window,
-      queue.encryption_enabled <> coalesce(given.encrypted, false) as refused
+      queue.encryption_enabled <> coalesce(given.encrypted, false) as refused,
+      queue.delayed_processing * interval '1 second' as delay,
+      queue.window_buffer * interval '1 second' as window_buffer
     from unnest(v_partitions, p_ids, p_transactions, p_payloads, p_encrypted, p_accepted)
       with ordinality given
         (partition_id, id, transaction_id, payload, encrypted, accepted_at, item)
@@ -174,25 +182,49 @@ begin
       id, transaction_id, payload, coalesce(encrypted, false), greatest(last_at, v_now), accepted_at
     from judged where known_id is null and not refused
   ), counted as (
-    select partition_id, count(*) as stored
-      from judged where known_id is null and not refused group by partition_id
+    select partition_id, count(*) as stored, min(last_number) + count(*) as last_number,
+      greatest(min(last_at), v_now) as stored_at, min(delay) as delay,
+      min(window_buffer) as window_buffer
+    from judged where known_id is null and not refused group by partition_id
   ), numbered as (
     update ${s}.partition
-      set last_number = last_number + counted.stored, last_at = greatest(last_at, v_now)
+      set last_number = counted.last_number, last_at = counted.stored_at
       from counted where partition.id = counted.partition_id
-  ), idle as materialized (
-    select cursor.partition_id, cursor.consumer_group
-      from counted join ${s}.cursor on cursor.partition_id = counted.partition_id
-      where cursor.ready_at is null
-      order by cursor.partition_id, cursor.consumer_group
-      for no key update of cursor
-  ), woken as (
-    update ${s}.cursor set ready_at = v_now from idle
-      where cursor.partition_id = idle.partition_id and cursor.consumer_group = idle.consumer_group
+  ), waiting as (
+    -- Beside those that are idle: those that wait for a window that is full now.
+    select cursor.partition_id, cursor.consumer_group, delay, window_buffer, stored_at,
+      counted.last_number - committed - cardinality(settled) >= ${WINDOW_MESSAGES} as is_full,
+      case when ready_at is not null then
+        (select created_at from ${s}.message
+          where message.partition_id = cursor.partition_id and number > committed
+          order by number limit 1)
+      end as waits_since
+    from counted join ${s}.cursor on cursor.partition_id = counted.partition_id
+    where ready_at is null
+      or (window_buffer > interval '0' and ready_at > v_now and lease_id is null
+        and committed >= released_to
+        and counted.last_number - committed - cardinality(settled) >= ${WINDOW_MESSAGES})
+    order by cursor.partition_id, cursor.consumer_group
+    for no key update of cursor
+  ), woken as materialized (
+    -- stored_at can be ahead of the clock, which is nothing to wait for.
+    select partition_id, consumer_group, greatest(
+      v_now,
+      case when delay > interval '0' then coalesce(waits_since, stored_at) + delay end,
+      case when window_buffer > interval '0' and not is_full then stored_at + window_buffer end
+    ) as ready_at
+    from waiting
+  ), updated as (
+    update ${s}.cursor
+      set ready_at = woken.ready_at from woken
+      where cursor.partition_id = woken.partition_id and cursor.consumer_group = woken.consumer_group
   )
   select item, partition_id,
     case when refused then 'failed' when known_id is null then 'queued' else 'duplicate' end,
-    coalesce(known_id, id)
+    coalesce(known_id, id),
+    case when delay = interval '0' and window_buffer = interval '0' then 0
+      else (select least(ceil(extract(epoch from min(ready_at) - v_now) * 1000), 2147483647)::integer
+        from woken where woken.partition_id = judged.partition_id) end
   from judged;
 end $$`,
 ];

@@ -17,8 +17,11 @@
 
 import { ackFunctions } from "./ack.ts";
 import { candidatesFunctions } from "./candidates.ts";
+import { groupFunctions } from "./groups.ts";
+import { leaseFunctions } from "./lease.ts";
 import { popFunctions } from "./pop.ts";
 import { pushFunctions } from "./push.ts";
+import { readyFunctions } from "./ready.ts";
 import { spooledFunctions } from "./spooled.ts";
 
 /** One step: what it runs in the schema of that name. Steps are never changed, only added. */
@@ -30,7 +33,10 @@ export const MIGRATIONS: readonly Migration[] = [
     tables(schema),
     ...pushFunctions(schema),
     ...spooledFunctions(schema),
+    ...readyFunctions(schema),
     ...popFunctions(schema),
+    ...leaseFunctions(schema),
+    ...groupFunctions(schema),
     ...ackFunctions(schema),
     ...candidatesFunctions(schema),
   ],
@@ -98,6 +104,7 @@ create table ${s}.cursor (
   queue_id uuid not null,
   committed bigint not null default 0, -- the last number that the group is done with
   settled bigint[] not null default '{}', -- numbers above it that the group is done with
+  released_to bigint not null default 0, -- up to this number nothing waits for its window any more
   ready_at timestamptz, -- from when on a pop looks here; null: there is nothing
   lease_id uuid,
   lease_end bigint not null default 0, -- the last number of the leased batch

@@ -102,15 +102,30 @@ export interface PartitionName {
   readonly partition: string;
 }
 
+/** A partition that something was stored in. */
+export interface TouchedPartition extends PartitionName {
+  /** In how many milliseconds it can be taken; at once where it is left out. */
+  readonly delayMs?: number;
+}
+
 /** What a push did. */
 export interface PushResult {
   /** One for each item, in the order of the items. */
   readonly outcomes: readonly PushOutcome[];
-  /** The distinct partitions that something was stored in. */
-  readonly touched: readonly PartitionName[];
+  /**
+   * The distinct partitions that something was stored in, those left out that had something waiting
+   * for its time already.
+   */
+  readonly touched: readonly TouchedPartition[];
   /** The queues whose encryption is not what the items assumed: those items are `failed`. */
   readonly misjudged?: readonly string[];
 }
+
+/**
+ * From where a consumer group starts: behind all that is there, at the beginning, or behind a point
+ * in time, in RFC 3339.
+ */
+export type SubscriptionStart = "new" | "all" | { readonly at: string };
 
 /** What a pop asks for. */
 export interface PopQuery {
@@ -123,7 +138,15 @@ export interface PopQuery {
    * holds anything, the others are looked through as they are without.
    */
   readonly candidates?: readonly string[];
-  /** At most this many messages. */
+  /** The consumer group; queue mode where it is left out. */
+  readonly consumerGroup?: string;
+  /** From where the group starts if this is its first pop; `new` where it is left out. */
+  readonly start?: SubscriptionStart;
+  /** When the pop arrived, by the runtime's clock; now where it is left out. */
+  readonly arrivedAt?: number;
+  /** At most so many partitions are claimed, each by a lease of its own; one by default. */
+  readonly partitions?: number;
+  /** At most this many messages, of all partitions together. */
   readonly batch: number;
   /** At most this many bytes of payload, but never less than one message; no bound by default. */
   readonly bytesMax?: number;
@@ -163,8 +186,32 @@ export interface PoppedBatch {
 export interface PopResult {
   /** The batch, or undefined where nothing could be taken. */
   readonly batch: PoppedBatch | undefined;
+  /** The batches of the other partitions that it claimed. */
+  readonly others?: readonly PoppedBatch[];
   /** Another partition that this pop could have taken from, for whoever waits next. */
   readonly more: PartitionName | undefined;
+  /** Those of the claimed partitions that can be taken from again at once: `autoAck` left something. */
+  readonly left?: readonly PartitionName[];
+  /** Those of the claimed partitions of which `autoAck` left something that can be taken later. */
+  readonly delayed?: readonly DelayedPartition[];
+}
+
+/** Which queues a pop looks through that names none. */
+export interface DiscoveryFilter {
+  /** Their namespace; any where it is left out. */
+  readonly namespace?: string;
+  /** Their task; any where it is left out. */
+  readonly task?: string;
+  /** The consumer group that looks; queue mode where it is left out. */
+  readonly consumerGroup?: string;
+}
+
+/** A queue that matches a {@linkcode DiscoveryFilter}. */
+export interface DiscoveredQueue {
+  /** Its name. */
+  readonly queue: string;
+  /** Whether it may hold something for the group, or does not know the group yet. */
+  readonly isWorthAPop: boolean;
 }
 
 /** What a consumer says of one message. */
@@ -203,7 +250,7 @@ export interface GroupPartition extends PartitionName {
   readonly consumerGroup?: string;
 }
 
-/** A partition of which something was given back that waits for its `retryDelay`. */
+/** A partition with something to take that has not matured. */
 export interface DelayedPartition extends GroupPartition {
   /** In how many milliseconds it can be taken. */
   readonly delayMs: number;
@@ -290,6 +337,13 @@ export interface Store {
    * the partition if that made it available.
    */
   giveBack(tenant: TenantId, leaseId: string): Promise<PartitionName | undefined>;
+  /** The queues that match, those first whose messages have waited longest. */
+  discover(tenant: TenantId, filter: DiscoveryFilter): Promise<readonly DiscoveredQueue[]>;
+  /**
+   * Makes a lease last for `seconds` from now on, never shorter than it was. Resolves to when it runs
+   * out then, RFC 3339 in UTC, or to undefined where it is unknown or has run out.
+   */
+  extendLease(tenant: TenantId, leaseId: string, seconds: number): Promise<string | undefined>;
   /**
    * The partitions that a group can take from now, those that have waited longest first, and at most
    * `countMax`. Nothing has to hold of them by the time that they are told.

@@ -5,16 +5,20 @@
  */
 
 import type { Clock } from "../../mesh/runtime.ts";
+import { QUEUE_MODE } from "../waker.ts";
 import {
   type Ack,
   type AckOutcome,
   type AckResult,
   type ConfigureRequest,
   type DelayedPartition,
+  type DiscoveredQueue,
+  type DiscoveryFilter,
   type FlagName,
   type FlagValue,
   type FlagValues,
   type PartitionName,
+  type PoppedBatch,
   type PopQuery,
   type PopResult,
   type PushItem,
@@ -45,12 +49,18 @@ interface FakeLease {
   readonly done: Set<number>;
 }
 
+/** How far a group has come in a partition. */
+interface FakeCursor {
+  cursor: number;
+  lease: FakeLease | undefined;
+}
+
 interface FakePartition {
   readonly id: string;
   readonly name: string;
   readonly messages: FakeMessage[];
-  cursor: number;
-  lease: FakeLease | undefined;
+  /** By group. A group that is not in it starts at the beginning. */
+  readonly cursors: Map<string, FakeCursor>;
   /** How many transactions that are under way hold its row: a pop passes it over meanwhile. */
   locks: number;
 }
@@ -98,6 +108,8 @@ export class FakeStore implements Store {
   readonly #settings = new Map<string, QueueSettings>();
   readonly #partitions = new Map<string, FakePartition & { queue: string }>();
   readonly #positions = new Map<string, number>();
+  /** The groups that are recorded, by queue and name. */
+  readonly #groups = new Set<string>();
   #ids = 0;
 
   constructor({ clock, latencyMs = () => 0, leaseMs = 60_000 }: FakeStoreOptions) {
@@ -112,13 +124,16 @@ export class FakeStore implements Store {
   }
 
   /** The partitions of `queue` that a pop could take from now. */
-  takeable(queue: string): string[] {
-    return [...this.#queue(queue).values()].filter((p) => this.#canTake(p)).map((p) => p.name);
+  takeable(queue: string, group: string = QUEUE_MODE): string[] {
+    return [...this.#queue(queue).values()].filter((p) => this.#canTake(p, group)).map((p) =>
+      p.name
+    );
   }
 
   /** How many partitions are leased now. */
   get leaseCount(): number {
-    return [...this.#partitions.values()].filter((p) => this.#isLeased(p)).length;
+    return [...this.#partitions.values()].flatMap(({ cursors }) => [...cursors.values()])
+      .filter((cursor) => this.#isLeased(cursor)).length;
   }
 
   async configure(_tenant: TenantId, request: ConfigureRequest): Promise<QueueSettings> {
@@ -198,8 +213,10 @@ export class FakeStore implements Store {
 
   async pop(_tenant: TenantId, query: PopQuery): Promise<PopResult> {
     this.popCount++;
+    const { queue: queueName, consumerGroup: group = QUEUE_MODE, partitions = 1 } = query;
     await this.#leg();
-    const queue = this.#queue(query.queue);
+    const queue = this.#queue(queueName);
+    this.#record(queueName, query);
     // A map keeps the order in which keys were first put in.
     const all = [
       ...new Map([
@@ -210,57 +227,106 @@ export class FakeStore implements Store {
     const filtered = query.partition === undefined
       ? all
       : all.filter(({ name }) => name === query.partition);
-    const [taken, other] = filtered.filter((partition) => this.#canTake(partition));
-    if (taken === undefined) {
-      await this.#leg();
-      return { batch: undefined, more: undefined };
-    }
-    let more = other && { queue: query.queue, partition: other.name };
-    const { cursor } = taken;
-    const messages = fitting(taken.messages.slice(cursor, cursor + query.batch), query.bytesMax);
-    const leaseId = `lease-${++this.#ids}`;
-    if (query.autoAck) {
-      taken.locks++;
-      await this.#leg();
-      taken.locks--;
-      taken.cursor += messages.length;
-      if (this.#canTake(taken)) more = { queue: query.queue, partition: taken.name };
-    } else {
-      const leaseMs = query.leaseSeconds === undefined ? this.#leaseMs : query.leaseSeconds * 1000;
-      taken.lease = {
-        id: leaseId,
-        until: this.#clock.now() + leaseMs,
-        end: cursor + messages.length,
-        done: new Set(),
-      };
-    }
-    await this.#leg();
-    return {
-      batch: {
-        partition: taken.name,
-        partitionId: taken.id,
+    const ready = filtered.filter((partition) => this.#canTake(partition, group));
+    const claimed: FakePartition[] = [];
+    const batches: PoppedBatch[] = [];
+    let left = query.batch;
+    for (const partition of ready.slice(0, partitions)) {
+      if (left === 0) break;
+      const taken = this.#cursor(partition, group);
+      const messages = fitting(
+        partition.messages.slice(taken.cursor, taken.cursor + left),
+        query.bytesMax,
+      );
+      left -= messages.length;
+      const leaseId = `lease-${++this.#ids}`;
+      claimed.push(partition);
+      batches.push({
+        partition: partition.name,
+        partitionId: partition.id,
         ...(query.autoAck ? {} : { leaseId }),
         messages: messages.map((message) => ({
           ...message,
           createdAt: "2026-01-01T00:00:00.000Z",
         })),
-      },
-      more,
+      });
+      if (query.autoAck) continue;
+      const leaseMs = query.leaseSeconds === undefined ? this.#leaseMs : query.leaseSeconds * 1000;
+      taken.lease = {
+        id: leaseId,
+        until: this.#clock.now() + leaseMs,
+        end: taken.cursor + messages.length,
+        done: new Set(),
+      };
+    }
+    if (batches.length === 0) {
+      await this.#leg();
+      return { batch: undefined, more: undefined };
+    }
+    const other = ready[batches.length];
+    let free: FakePartition[] = [];
+    if (query.autoAck) {
+      claimed.forEach((partition) => partition.locks++);
+      await this.#leg();
+      claimed.forEach((partition, i) => {
+        partition.locks--;
+        this.#cursor(partition, group).cursor += batches[i]!.messages.length;
+      });
+      free = claimed.filter((partition) => this.#canTake(partition, group));
+    }
+    await this.#leg();
+    const [batch, ...others] = batches;
+    return {
+      batch,
+      others,
+      more: other && { queue: queueName, partition: other.name },
+      left: free.map(({ name }) => ({ queue: queueName, partition: name })),
     };
+  }
+
+  async discover(_tenant: TenantId, filter: DiscoveryFilter): Promise<readonly DiscoveredQueue[]> {
+    await this.#leg();
+    const { namespace, task, consumerGroup: group = QUEUE_MODE } = filter;
+    const found = [...this.#settings]
+      .filter(([, settings]) => namespace === undefined || settings.namespace === namespace)
+      .filter(([, settings]) => task === undefined || settings.task === task)
+      .map(([queue]) => ({
+        queue,
+        isWorthAPop: this.takeable(queue, group).length > 0 || !this.#isRecorded(queue, group),
+      }));
+    await this.#leg();
+    return found;
+  }
+
+  async extendLease(
+    _tenant: TenantId,
+    leaseId: string,
+    seconds: number,
+  ): Promise<string | undefined> {
+    await this.#leg();
+    const cursor = this.#holder(leaseId);
+    if (cursor?.lease === undefined || !this.#isLeased(cursor)) return undefined;
+    const until = Math.max(cursor.lease.until, this.#clock.now() + seconds * 1000);
+    cursor.lease = { ...cursor.lease, until };
+    await this.#leg();
+    return new Date(until).toISOString();
   }
 
   async ack(_tenant: TenantId, acks: readonly Ack[]): Promise<AckResult> {
     await this.#leg();
     const locked = [...new Set(acks.map(({ partitionId }) => this.#partitions.get(partitionId)))]
       .filter((partition) => partition !== undefined);
+    const groups = [...new Set(acks.map(({ consumerGroup = QUEUE_MODE }) => consumerGroup))];
     locked.forEach((partition) => partition.locks++);
     await this.#leg();
     const outcomes = acks.map((ack) => this.#ack(ack));
     locked.forEach((partition) => partition.locks--);
     // Read after the commit: a push that committed during the transaction woke those who could not
     // take its message yet.
-    const available = locked.filter((partition) => this.#canTake(partition))
-      .map(({ queue, name }) => ({ queue, partition: name }));
+    const available = groups.flatMap((consumerGroup) =>
+      locked.filter((partition) => this.#canTake(partition, consumerGroup))
+        .map(({ queue, name }) => ({ queue, partition: name, consumerGroup }))
+    );
     await this.#leg();
     return { outcomes, available, delayed: this.delayed };
   }
@@ -268,20 +334,22 @@ export class FakeStore implements Store {
   async giveBack(_tenant: TenantId, leaseId: string): Promise<PartitionName | undefined> {
     await this.#leg();
     this.givenBack.push(leaseId);
-    const partition = [...this.#partitions.values()].find(({ lease }) => lease?.id === leaseId);
-    if (partition === undefined) return undefined;
-    partition.lease = undefined;
+    const cursor = this.#holder(leaseId);
+    const partition = [...this.#partitions.values()]
+      .find(({ cursors }) => [...cursors.values()].some((each) => each === cursor));
+    if (cursor === undefined || partition === undefined) return undefined;
+    cursor.lease = undefined;
     await this.#leg();
     return { queue: partition.queue, partition: partition.name };
   }
 
   async loadCandidates(
     _tenant: TenantId,
-    { queue }: { readonly queue: string; readonly group: string },
+    { queue, group }: { readonly queue: string; readonly group: string },
     countMax: number,
   ): Promise<readonly string[]> {
     await this.#leg();
-    return this.takeable(queue).slice(0, countMax);
+    return this.takeable(queue, group).slice(0, countMax);
   }
 
   async health(): Promise<string> {
@@ -326,27 +394,27 @@ export class FakeStore implements Store {
       noop: false,
     });
     const partition = this.#partitions.get(ack.partitionId);
-    const lease = partition?.lease;
-    if (partition === undefined || lease === undefined || !this.#isLeased(partition)) {
-      return fail("invalid or expired lease");
-    }
+    if (partition === undefined) return fail("invalid or expired lease");
+    const cursor = this.#cursor(partition, ack.consumerGroup ?? QUEUE_MODE);
+    const { lease } = cursor;
+    if (lease === undefined || !this.#isLeased(cursor)) return fail("invalid or expired lease");
     if (ack.leaseId !== undefined && ack.leaseId !== lease.id) {
       return fail("invalid or expired lease");
     }
     const index = partition.messages.findIndex(({ transactionId }, at) =>
-      at >= partition.cursor && at < lease.end && transactionId === ack.transactionId
+      at >= cursor.cursor && at < lease.end && transactionId === ack.transactionId
     );
     if (index < 0) return fail("unknown transactionId");
     if (ack.status !== "completed") {
-      partition.cursor = index;
-      partition.lease = undefined;
+      cursor.cursor = index;
+      cursor.lease = undefined;
     } else if (index + 1 === lease.end) {
-      partition.cursor = lease.end;
-      partition.lease = undefined;
+      cursor.cursor = lease.end;
+      cursor.lease = undefined;
     } else {
       lease.done.add(index);
     }
-    return { success: true, leaseReleased: partition.lease === undefined, dlq: false, noop: false };
+    return { success: true, leaseReleased: cursor.lease === undefined, dlq: false, noop: false };
   }
 
   async #leg(): Promise<void> {
@@ -356,13 +424,40 @@ export class FakeStore implements Store {
     if (this.isAway) throw new StoreUnavailableError("PostgreSQL is away");
   }
 
-  #isLeased({ lease }: FakePartition): boolean {
-    return lease !== undefined && lease.until > this.#clock.now();
+  #isLeased(cursor: FakeCursor | undefined): boolean {
+    return cursor?.lease !== undefined && cursor.lease.until > this.#clock.now();
   }
 
-  #canTake(partition: FakePartition): boolean {
-    return partition.cursor < partition.messages.length && partition.locks === 0 &&
-      !this.#isLeased(partition);
+  #canTake(partition: FakePartition, group: string): boolean {
+    const cursor = this.#cursor(partition, group);
+    return cursor.cursor < partition.messages.length && partition.locks === 0 &&
+      !this.#isLeased(cursor);
+  }
+
+  #cursor({ cursors }: FakePartition, group: string): FakeCursor {
+    let cursor = cursors.get(group);
+    if (cursor === undefined) cursors.set(group, cursor = { cursor: 0, lease: undefined });
+    return cursor;
+  }
+
+  /** Whose lease it is. */
+  #holder(leaseId: string): FakeCursor | undefined {
+    return [...this.#partitions.values()].flatMap(({ cursors }) => [...cursors.values()])
+      .find(({ lease }) => lease?.id === leaseId);
+  }
+
+  #isRecorded(queue: string, group: string): boolean {
+    return group === QUEUE_MODE || this.#groups.has(JSON.stringify([queue, group]));
+  }
+
+  /** A group that is new starts behind what is there, unless its first pop says otherwise. */
+  #record(queue: string, { consumerGroup: group = QUEUE_MODE, start = "new" }: PopQuery): void {
+    if (this.#isRecorded(queue, group)) return;
+    this.#groups.add(JSON.stringify([queue, group]));
+    if (start !== "new") return;
+    for (const partition of this.#queue(queue).values()) {
+      this.#cursor(partition, group).cursor = partition.messages.length;
+    }
   }
 
   #queue(name: string): Map<string, FakePartition> {
@@ -380,8 +475,7 @@ export class FakeStore implements Store {
         queue,
         name,
         messages: [],
-        cursor: 0,
-        lease: undefined,
+        cursors: new Map(),
         locks: 0,
       };
       partition = made;

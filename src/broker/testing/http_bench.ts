@@ -107,6 +107,8 @@ export class HttpBench {
     const { configs, payloads, spooler, flags } = this.upkeep;
     const pops = new PopService({
       store: new OpeningPops({ store: this.upkeep.store, payloads, logger }),
+      queues: store,
+      clock,
       waker,
       wakes,
       isPaused: () => flags.modes.popMaintenance,
