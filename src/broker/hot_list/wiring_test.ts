@@ -128,12 +128,14 @@ Deno.test("a dirty hint for one group marks the ring of that group alone", async
   await using cluster = new Cluster();
   const http = await alone(cluster);
   await makeRing(cluster, http);
+  await makeRing(cluster, http, "consumerGroup=g");
   const peer = await HandPeer.dial(cluster, "b");
   const item = { queue: "q", partition: "p", tenant: DEFAULT_TENANT, group: "g" };
   await peer.send({ type: FRAME_TYPE.HOTLIST_DIRTY_BATCH, payload: { items: [item] } });
   const queries = watchQueries(cluster);
   await pop(cluster, http);
-  assert.equal(queries[0]?.candidates, undefined);
+  await pop(cluster, http, "consumerGroup=g");
+  assert.deepEqual(queries.map(({ candidates }) => candidates), [undefined, ["p"]]);
   peer.close();
 });
 
