@@ -1,6 +1,7 @@
 import type { Clock, Logger, Random } from "../mesh/runtime.ts";
 import type { ConfigCache } from "./config_cache.ts";
 import { adoptSpool } from "./adopt_spool.ts";
+import type { EncryptedQueues } from "./encrypted_queues.ts";
 import { NO_KEY } from "./payloads.ts";
 import { refusalOf } from "./sealing_pushes.ts";
 import type { Cipher } from "./spool/cipher.ts";
@@ -44,6 +45,8 @@ export interface SpoolerOptions {
   readonly sink: SpoolSink;
   /** Says which queues are encrypted. */
   readonly configs: ConfigCache;
+  /** Says which queues were encrypted, for when PostgreSQL cannot be asked. */
+  readonly encryptedQueues: Pick<EncryptedQueues, "isClear">;
   /** Whether there is maintenance. */
   readonly isMaintenance: () => boolean;
   /** Whether there is, or may be: then pushes are spooled and nothing drains. */
@@ -161,7 +164,7 @@ export class Spooler {
 
   /** The queues whose messages must not lie on the disk as they are. With a key none do. */
   async #encryptedAmong(tenant: TenantId, items: readonly PushItem[]): Promise<Set<string>> {
-    const { cipher, configs, isPostgresAway } = this.#options;
+    const { cipher, configs, encryptedQueues, isPostgresAway } = this.#options;
     const encrypted = new Set<string>();
     if (cipher !== undefined) return encrypted;
     for (const queue of new Set(items.map(({ queue }) => queue))) {
@@ -173,7 +176,8 @@ export class Spooler {
         else if (facts === undefined) throw new StoreUnavailableError("PostgreSQL is away");
       } catch (error) {
         if (!(error instanceof StoreUnavailableError)) throw error;
-        if (facts === undefined) throw unknownError(queue, error);
+        const isKnown = facts !== undefined || encryptedQueues.isClear(tenant, queue);
+        if (!isKnown) throw unknownError(queue, error);
       }
       if (facts?.encryptionEnabled) encrypted.add(queue);
     }

@@ -1,6 +1,7 @@
 import type { Clock, Logger, Random } from "../mesh/runtime.ts";
 import type { OutgoingMessage } from "../protocol/messages.ts";
 import { ConfigCache } from "./config_cache.ts";
+import { EncryptedQueues } from "./encrypted_queues.ts";
 import { MaintenanceFlags } from "./maintenance.ts";
 import { Payloads } from "./payloads.ts";
 import { CACHE_REFRESH_MS, Reconciler } from "./reconcile.ts";
@@ -51,6 +52,8 @@ export class Upkeep {
   readonly payloads: Payloads;
   /** The disk spool. */
   readonly spooler: Spooler;
+  /** With a key nobody asks for them: all that is spooled is sealed. */
+  readonly #encryptedQueues: EncryptedQueues | undefined;
   readonly #reconciler: Reconciler;
   #isPostgresAway = false;
 
@@ -80,6 +83,9 @@ export class Upkeep {
     this.configs = new ConfigCache({
       load: ({ tenant, queue }) => store.queueConfig(tenant, queue),
     });
+    this.#encryptedQueues = cipher === undefined
+      ? new EncryptedQueues({ load: (countMax) => store.encryptedQueues(countMax) })
+      : undefined;
     const { flags, configs } = this;
     const payloads = this.payloads = new Payloads(cipher);
     this.spooler = new Spooler({
@@ -87,6 +93,7 @@ export class Upkeep {
       cipher,
       sink: new StoreSink({ store, configs, payloads, wakes }),
       configs,
+      encryptedQueues: { isClear: (...key) => this.#encryptedQueues?.isClear(...key) ?? true },
       isMaintenance: () => flags.modes.maintenance,
       // Until PostgreSQL has said that there is no maintenance, nothing may drain.
       isPaused: () => flags.modes.maintenance || !flags.isKnown("maintenance"),
@@ -99,7 +106,7 @@ export class Upkeep {
       clock,
       random,
       intervalMs,
-      refreshFlags: () => flags.refresh(),
+      refreshFlags: () => this.#refresh(),
       dropCaches: () => configs.dropAll(),
     });
   }
@@ -125,19 +132,20 @@ export class Upkeep {
   async start(): Promise<void> {
     this.#reconciler.start();
     // Why it failed has been reported, and it is tried again.
-    await this.flags.refresh().catch(() => {});
+    await this.#refresh().catch(() => {});
   }
 
   /** A queue was configured here. */
   noteConfigured(tenant: TenantId, queue: string): void {
-    this.configs.drop(tenant, queue);
+    this.noteChanged(tenant, queue);
     // Once PostgreSQL is away it could not be asked whether the queue's messages may be spooled.
     this.configs.get({ tenant, queue }).catch(() => {});
   }
 
-  /** A queue was deleted here, or it is not known what has changed. */
+  /** A queue was deleted here, or it changed elsewhere: that of every tenant where none is given. */
   noteChanged(tenant: TenantId | undefined, queue: string): void {
     this.configs.drop(tenant, queue);
+    this.#encryptedQueues?.noteChanged(queue);
   }
 
   /** Stops; resolves once nothing is under way. */
@@ -151,7 +159,11 @@ export class Upkeep {
       this.spooler.wake();
     }
     this.flags.postgresAnswered();
-    // From here on the flags can be read, for the first time.
-    if (call === "migrate") this.flags.refresh().catch(() => {});
+    // From here on there is something to read.
+    if (call === "migrate") this.#refresh().catch(() => {});
+  }
+
+  async #refresh(): Promise<void> {
+    await Promise.all([this.flags.refresh(), this.#encryptedQueues?.refresh()]);
   }
 }

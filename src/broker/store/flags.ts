@@ -6,7 +6,14 @@
 
 import type { Row } from "./connection.ts";
 import type { Pool } from "./pool.ts";
-import type { FlagName, FlagValue, FlagValues, QueueConfig, TenantId } from "./store.ts";
+import type {
+  EncryptedQueue,
+  FlagName,
+  FlagValue,
+  FlagValues,
+  QueueConfig,
+  TenantId,
+} from "./store.ts";
 
 /** Reads all flags, as of one moment. */
 export async function readFlags(pool: Pool, schema: string): Promise<FlagValues> {
@@ -49,6 +56,19 @@ export async function queueConfig(
     leaseSeconds: row["lease_time"] as number,
     encryptionEnabled: row["encryption_enabled"] as boolean,
   };
+}
+
+/** The encrypted queues of all tenants, at most `countMax`. */
+export async function encryptedQueues(
+  pool: Pool,
+  schema: string,
+  countMax: number,
+): Promise<readonly EncryptedQueue[]> {
+  const rows = await pool.query(
+    `select tenant, name from ${schema}.queue where encryption_enabled limit $1::bigint`,
+    [String(countMax)],
+  );
+  return rows.map((row) => ({ tenant: row["tenant"] as string, queue: row["name"] as string }));
 }
 
 function toValue(row: Row): FlagValue {

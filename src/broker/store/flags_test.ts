@@ -42,3 +42,17 @@ Deno.test("what is kept of a queue's configuration is that of the tenant's own q
   const other = "aaaaaaaa-0000-4000-8000-000000000002";
   assert.equal(await store.queueConfig(other, "orders"), undefined);
 });
+
+Deno.test("the encrypted queues of all tenants are named, up to a count", async () => {
+  await using fixture = await open();
+  const { store } = fixture;
+  const other = "aaaaaaaa-0000-4000-8000-000000000002";
+  await store.configure(TENANT, { queue: "clear" });
+  for (const tenant of [TENANT, other]) {
+    await store.configure(tenant, { queue: "secret", options: { encryptionEnabled: true } });
+  }
+  const queues = await store.encryptedQueues(10);
+  assert.deepEqual(queues.map(({ tenant }) => tenant).sort(), [TENANT, other].sort());
+  assert.deepEqual(queues.map(({ queue }) => queue), ["secret", "secret"]);
+  assert.equal((await store.encryptedQueues(1)).length, 1);
+});

@@ -8,7 +8,7 @@ import type { Clock } from "../../mesh/runtime.ts";
 import { ack } from "./ack.ts";
 import { loadCandidates } from "./candidates.ts";
 import { configure } from "./configure.ts";
-import { queueConfig, readFlags, writeFlag } from "./flags.ts";
+import { encryptedQueues, queueConfig, readFlags, writeFlag } from "./flags.ts";
 import { migrate } from "./migrate.ts";
 import { Pool } from "./pool.ts";
 import { discover } from "./discover.ts";
@@ -23,6 +23,7 @@ import {
   type ConfigureRequest,
   type DiscoveredQueue,
   type DiscoveryFilter,
+  type EncryptedQueue,
   type FlagName,
   type FlagValue,
   type FlagValues,
@@ -102,6 +103,10 @@ export class PostgresStore implements Store {
 
   async queueConfig(tenant: TenantId, queue: string): Promise<QueueConfig | undefined> {
     return await queueConfig(this.#ready(), this.#quoted, { tenant, queue });
+  }
+
+  async encryptedQueues(countMax: number): Promise<readonly EncryptedQueue[]> {
+    return await encryptedQueues(this.#ready(), this.#quoted, countMax);
   }
 
   async readFlags(): Promise<FlagValues> {

@@ -84,6 +84,14 @@ export interface QueueConfig {
   readonly encryptionEnabled: boolean;
 }
 
+/** A queue whose messages are stored encrypted. */
+export interface EncryptedQueue {
+  /** The tenant. */
+  readonly tenant: TenantId;
+  /** The queue's name. */
+  readonly queue: string;
+}
+
 /** What became of one {@linkcode PushItem}. */
 export interface PushOutcome {
   /** `failed` says why in `error`. */
@@ -324,6 +332,8 @@ export interface Store {
   spoolPosition(spoolId: string): Promise<number>;
   /** What is kept of a queue's configuration; undefined where there is no such queue. */
   queueConfig(tenant: TenantId, queue: string): Promise<QueueConfig | undefined>;
+  /** The encrypted queues of all tenants, at most `countMax`. */
+  encryptedQueues(countMax: number): Promise<readonly EncryptedQueue[]>;
   /** Reads all maintenance flags. */
   readFlags(): Promise<FlagValues>;
   /** Writes a maintenance flag and raises its version. */

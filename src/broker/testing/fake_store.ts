@@ -6,6 +6,7 @@
 
 import type { Clock } from "../../mesh/runtime.ts";
 import { QUEUE_MODE } from "../waker.ts";
+import { DEFAULT_TENANT } from "../../protocol/tenant.ts";
 import {
   type Ack,
   type AckOutcome,
@@ -14,6 +15,7 @@ import {
   type DelayedPartition,
   type DiscoveredQueue,
   type DiscoveryFilter,
+  type EncryptedQueue,
   type FlagName,
   type FlagValue,
   type FlagValues,
@@ -193,6 +195,13 @@ export class FakeStore implements Store {
     const encryptionEnabled = this.#isEncrypted(queue);
     await this.#leg();
     return isThere ? { leaseSeconds: this.#leaseMs / 1000, encryptionEnabled } : undefined;
+  }
+
+  async encryptedQueues(countMax: number): Promise<readonly EncryptedQueue[]> {
+    await this.#leg();
+    const queues = [...this.#settings.keys()].filter((queue) => this.#isEncrypted(queue));
+    await this.#leg();
+    return queues.slice(0, countMax).map((queue) => ({ tenant: DEFAULT_TENANT, queue }));
   }
 
   async readFlags(): Promise<FlagValues> {

@@ -33,8 +33,8 @@ export interface SpooledReplicaOptions {
   readonly cipher?: Cipher;
   /** How often it reconciles, in milliseconds; hardly ever by default. */
   readonly cacheRefreshMs?: number;
-  /** Changes to its spool. */
-  readonly spool?: Partial<SpoolSettings>;
+  /** Changes to its spool; null for none at all. */
+  readonly spool?: Partial<SpoolSettings> | null;
 }
 
 /** One replica, and a client of it. */
@@ -69,6 +69,14 @@ export class SpooledCluster<S extends FakeStore = FakeStore> implements AsyncDis
     const { clock } = this.network;
     const http = new MemoryHttp();
     const files = new SimulatedFileSystem({ prng: new Prng(1) });
+    const settings: SpoolSettings = {
+      directory: `/data/queen-spool/${name}`,
+      bytesMax: 1_000_000,
+      fileSystem: files,
+      acquireLock: () => Promise.resolve({ release: () => Promise.resolve() }),
+      wallClock: () => EPOCH_MS + clock.now(),
+      ...spool,
+    };
     const replica = new Replica({
       runtime: this.network.host(name).runtime,
       listenHttp: http.listen,
@@ -84,14 +92,7 @@ export class SpooledCluster<S extends FakeStore = FakeStore> implements AsyncDis
           peers: peers.map((host) => ({ host, port: 6633 })),
         },
       },
-      spool: {
-        directory: `/data/queen-spool/${name}`,
-        bytesMax: 1_000_000,
-        fileSystem: files,
-        acquireLock: () => Promise.resolve({ release: () => Promise.resolve() }),
-        wallClock: () => EPOCH_MS + clock.now(),
-        ...spool,
-      },
+      ...(spool === null ? {} : { spool: settings }),
       ...(cipher === undefined ? {} : { cipher }),
       logger: this.logger,
     });
