@@ -192,3 +192,16 @@ Deno.test("messages that cannot be opened are given back and shown to nobody", a
   assert.equal(cluster.store.leaseCount, 0);
   assert.deepEqual(await pop(a), [1]);
 });
+
+Deno.test("a pop of several partitions leaves out those that cannot be opened", async () => {
+  await using cluster = spooledCluster();
+  const a = await cluster.start("a", { cipher: KEY });
+  const b = await cluster.start("b");
+  await b.push("p", "q");
+  await encrypt(a, true);
+  await a.push("q");
+  const { status, body } = await b.call("/api/v1/pop/queue/q?partitions=5");
+  assert.equal(status, 200);
+  assert.deepEqual(body.messages.map((message: { data: unknown }) => message.data), [1]);
+  assert.equal(cluster.store.leaseCount, 1);
+});

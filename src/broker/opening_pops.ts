@@ -34,39 +34,50 @@ export class OpeningPops implements Pick<Store, "pop" | "giveBack"> {
   }
 
   /**
-   * Claims a batch.
+   * Claims batches. One in which a message cannot be opened is given back, or with autoAck lost to its
+   * group, and left out.
    *
-   * @throws {SealedPayloadError} Where a message in it cannot be opened. The batch has been given back
-   * then, or with autoAck is lost to its group.
+   * @throws {SealedPayloadError} Where nothing is left.
    */
   async pop(tenant: TenantId, query: PopQuery): Promise<PopResult> {
     const result = await this.#store.pop(tenant, query);
-    const { batch } = result;
-    if (batch === undefined || !batch.messages.some(({ encrypted }) => encrypted)) return result;
-    try {
-      return { ...result, batch: await this.#openBatch(batch) };
-    } catch (error) {
-      if (!(error instanceof SealedPayloadError)) throw error;
-      const { partition, leaseId } = batch;
-      const { queue, autoAck } = query;
-      this.#logger.error("A batch could not be opened", {
-        tenant,
-        queue,
-        partition,
-        autoAck,
-        error,
-      });
-      // Nobody is woken for it: the next one would fare no better.
-      if (leaseId !== undefined) await this.#store.giveBack(tenant, leaseId);
-      throw error;
+    const { batch: first, others = [] } = result;
+    if (first === undefined) return result;
+    const claimed = [first, ...others];
+    if (!claimed.some(isSealed)) return result;
+    const opened: PoppedBatch[] = [];
+    let failure: SealedPayloadError | undefined;
+    for (const batch of claimed) {
+      try {
+        opened.push(await this.#open(batch));
+      } catch (error) {
+        if (!(error instanceof SealedPayloadError)) throw error;
+        failure = error;
+        await this.#refuse(tenant, query, { batch, error });
+      }
     }
+    const [batch, ...rest] = opened;
+    if (batch === undefined) throw failure;
+    return { ...result, batch, others: rest };
+  }
+
+  async #refuse(
+    tenant: TenantId,
+    { queue, autoAck }: PopQuery,
+    { batch, error }: { readonly batch: PoppedBatch; readonly error: SealedPayloadError },
+  ): Promise<void> {
+    const { partition, leaseId } = batch;
+    this.#logger.error("A batch could not be opened", { tenant, queue, partition, autoAck, error });
+    // Nobody is woken for it: the next one would fare no better.
+    if (leaseId !== undefined) await this.#store.giveBack(tenant, leaseId);
   }
 
   async giveBack(tenant: TenantId, leaseId: string): Promise<PartitionName | undefined> {
     return await this.#store.giveBack(tenant, leaseId);
   }
 
-  async #openBatch(batch: PoppedBatch): Promise<PoppedBatch> {
+  async #open(batch: PoppedBatch): Promise<PoppedBatch> {
+    if (!isSealed(batch)) return batch;
     const messages: PoppedMessage[] = [];
     for (const message of batch.messages) {
       messages.push(
@@ -77,4 +88,8 @@ export class OpeningPops implements Pick<Store, "pop" | "giveBack"> {
     }
     return { ...batch, messages };
   }
+}
+
+function isSealed({ messages }: PoppedBatch): boolean {
+  return messages.some(({ encrypted }) => encrypted);
 }
