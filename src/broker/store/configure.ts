@@ -49,8 +49,15 @@ export async function configure(
     ...NAMES.map((name) => optionParameter(name, options[name])),
     otherOptions(options),
   ];
-  const [row] = await pool.query(statement(schema), parameters);
-  return toSettings(row!);
+  const hasNewDelays = options["delayedProcessing"] !== undefined ||
+    options["windowBuffer"] !== undefined;
+  if (!hasNewDelays) return toSettings((await pool.query(statement(schema), parameters))[0]!);
+  return await pool.transaction(async (send) => {
+    const [row] = await send(statement(schema), parameters);
+    const settings = toSettings(row!);
+    await send(`select from ${schema}.retime($1::uuid)`, [settings.queueId]);
+    return settings;
+  });
 }
 
 /** What is null in the parameters is not mentioned, and keeps its value. */

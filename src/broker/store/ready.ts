@@ -4,6 +4,8 @@
  * @module
  */
 
+import { FUNCTION_SETTINGS } from "./function_settings.ts";
+
 /** Once so many messages wait in a partition, nothing is gained by letting them wait for more. */
 export const WINDOW_MESSAGES = 100;
 
@@ -84,6 +86,31 @@ begin
         and v_last - v_number + 1 - cardinality(p_settled) < ${WINDOW_MESSAGES}
       then v_created_at + p_queue.window_buffer * interval '1 second' end
   );
+end $$`,
+  `
+-- Sets anew when what waits can be taken, after the queue's delays were changed.
+create function ${s}.retime(p_queue_id uuid)
+returns void language plpgsql ${FUNCTION_SETTINGS} as $$
+declare
+  v_queue ${s}.queue;
+  v_now timestamptz;
+begin
+  select * into v_queue from ${s}.queue where id = p_queue_id;
+  perform from ${s}.cursor where queue_id = p_queue_id and ready_at is not null
+    order by partition_id, consumer_group for no key update;
+  v_now := clock_timestamp();
+  -- What was delivered before waits for its lease or its retryDelay alone.
+  update ${s}.cursor
+    set ready_at = case when mature_at > v_now then mature_at else least(cursor.ready_at, v_now) end
+    from (
+      select partition_id, consumer_group, ${s}.next_ready(v_queue, partition_id, committed, settled,
+          released_to, v_now) as mature_at
+        from ${s}.cursor
+        where queue_id = p_queue_id and ready_at is not null and lease_id is null
+          and committed >= released_to
+    ) waiting
+    where cursor.partition_id = waiting.partition_id
+      and cursor.consumer_group = waiting.consumer_group;
 end $$`,
   `
 -- In how many milliseconds a cursor can be taken from, once it is ready at p_ready_at; null where
