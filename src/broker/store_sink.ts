@@ -4,13 +4,13 @@ import { RefusedRecordsError } from "./spool/errors.ts";
 import type { SinkOutcome, SpoolBatch, SpoolSink } from "./spool/sink.ts";
 import type { SpoolRecord } from "./spool/spool_record.ts";
 import {
-  type PartitionName,
   type SpooledItem,
   type SpooledResult,
   type Store,
   StoreDataError,
   type TenantId,
   type TenantPartition,
+  type TouchedPartition,
 } from "./store/store.ts";
 import type { Wakes } from "./wakes.ts";
 
@@ -84,10 +84,10 @@ export class StoreSink implements SpoolSink {
   }
 
   #announce(touched: readonly TenantPartition[]): void {
-    const byTenant = new Map<TenantId, PartitionName[]>();
-    for (const { tenant, queue, partition } of touched) {
+    const byTenant = new Map<TenantId, TouchedPartition[]>();
+    for (const { tenant, ...partition } of touched) {
       const partitions = byTenant.get(tenant) ?? [];
-      partitions.push({ queue, partition });
+      partitions.push(partition);
       byTenant.set(tenant, partitions);
     }
     for (const [tenant, partitions] of byTenant) this.#options.wakes.announce(tenant, partitions);

@@ -57,8 +57,11 @@ export async function storeSpooled(
   const touched = new Map<string, TenantPartition>();
   for (const row of rows) {
     if (row["item"] === null) continue;
+    const delayMs = row["available_in_ms"] as number | null;
+    if (delayMs === null) continue;
     const { tenant, queue, partition } = items[Number(row["item"]) - 1]!;
-    touched.set(JSON.stringify([tenant, queue, partition]), { tenant, queue, partition });
+    const delay = delayMs === 0 ? {} : { delayMs };
+    touched.set(JSON.stringify([tenant, queue, partition]), { tenant, queue, partition, ...delay });
   }
   const held = Number(rows.at(-1)!["held"]);
   return { position: held, isMisjudged: false, touched: [...touched.values()] };
@@ -101,7 +104,7 @@ create function ${s}.store_spooled(
   p_tenants uuid[], p_queues text[], p_partitions text[], p_ids uuid[], p_transactions text[],
   p_payloads text[], p_encrypted boolean[], p_accepted timestamptz[], p_slices integer[]
 )
-returns table (held bigint, item bigint)
+returns table (held bigint, item bigint, available_in_ms integer)
 language plpgsql ${FUNCTION_SETTINGS} as $$
 #variable_conflict use_column
 declare
@@ -121,7 +124,7 @@ begin
   insert into ${s}.spool_position (spool_id, position) values (p_spool_id, 0) on conflict do nothing;
   select position into v_held from ${s}.spool_position where spool_id = p_spool_id for update;
   if v_held <> p_after then
-    return query select v_held, null::bigint;
+    return query select v_held, null::bigint, null::integer;
     return;
   end if;
   for v_tenant, v_queues, v_partitions in
@@ -146,18 +149,18 @@ begin
     group by slice, tenant order by slice, tenant
   loop
     for v_pushed in
-      select item, status from ${s}.push(v_tenant, v_queues, v_partitions, v_ids, v_transactions,
+      select item, status, available_in_ms from ${s}.push(v_tenant, v_queues, v_partitions, v_ids, v_transactions,
         v_payloads, v_encrypted, v_accepted)
     loop
       if v_pushed.status = 'failed' then
         raise exception using errcode = '${MISJUDGED_STATE}',
           message = 'the encryption of a queue was changed';
       elsif v_pushed.status = 'queued' then
-        return query select null::bigint, v_items[v_pushed.item];
+        return query select null::bigint, v_items[v_pushed.item], v_pushed.available_in_ms;
       end if;
     end loop;
   end loop;
   update ${s}.spool_position set position = p_position where spool_id = p_spool_id;
-  return query select p_position, null::bigint;
+  return query select p_position, null::bigint, null::integer;
 end $$`,
 ];

@@ -172,3 +172,17 @@ Deno.test("a push that misjudges the encryption of a queue stores nothing in tha
   const late = await store.push(TENANT, [testItem("3", { queue: "secret", encrypted: true })]);
   assert.deepEqual(late.misjudged, ["secret"]);
 });
+
+Deno.test("a spooled batch says of each partition when it can be taken", async () => {
+  await using fixture = await open();
+  const { store } = fixture;
+  await store.configure(TENANT, { queue: "later", options: { delayedProcessing: 60 } });
+  const items = [spooled("1", { queue: "later" }), spooled("2"), spooled("3", { queue: "later" })];
+  const batch = { spoolId: randomUUID(), after: 0, position: 3, items };
+  const { touched } = await store.storeSpooled(batch);
+  const delays = new Map(touched.map(({ queue, delayMs }) => [queue, delayMs]));
+  assert.equal(delays.get("orders"), undefined);
+  assert.ok(delays.has("orders"));
+  const later = delays.get("later")!;
+  assert.ok(later > 0 && later <= 60_000, `${later} ms`);
+});

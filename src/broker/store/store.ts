@@ -46,8 +46,8 @@ export interface SpooledBatch {
   readonly items: readonly SpooledItem[];
 }
 
-/** A partition of a tenant's queue, by name. */
-export interface TenantPartition extends PartitionName {
+/** A partition of a tenant's queue that something was stored in. */
+export interface TenantPartition extends TouchedPartition {
   /** The tenant. */
   readonly tenant: TenantId;
 }
@@ -58,7 +58,7 @@ export interface SpooledResult {
   readonly position: number;
   /** Nothing was stored, since a queue's encryption is not what the items assumed. */
   readonly isMisjudged: boolean;
-  /** The distinct partitions that something was stored in. */
+  /** As for a push. */
   readonly touched: readonly TenantPartition[];
 }
 
