@@ -223,8 +223,8 @@ begin
     case when refused then 'failed' when known_id is null then 'queued' else 'duplicate' end,
     coalesce(known_id, id),
     case when delay = interval '0' and window_buffer = interval '0' then 0
-      else (select least(ceil(extract(epoch from min(ready_at) - v_now) * 1000), 2147483647)::integer
-        from woken where woken.partition_id = judged.partition_id) end
+      else (select least(ceil(extract(epoch from ready_at - v_now) * 1000), 2147483647)::integer
+        from woken where woken.partition_id = judged.partition_id order by ready_at limit 1) end
   from judged;
 end $$`,
 ];
