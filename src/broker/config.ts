@@ -9,6 +9,7 @@ import {
 } from "../mesh/env.ts";
 import { popWaitFromEnv, type PopWaitSettings } from "./backoff.ts";
 import { cacheRefreshFromEnv } from "./reconcile.ts";
+import { retentionIntervalFromEnv } from "./retention_sweeper.ts";
 import { type SpoolConfig, spoolConfigFromEnv } from "./spool/spool_config.ts";
 import { hotListFromEnv, type HotListSettings } from "./hot_list/config.ts";
 
@@ -30,6 +31,8 @@ export interface ReplicaConfig {
   readonly cacheRefreshMs?: number;
   /** From where a group starts whose first pop does not say it; `new` where it is left out. */
   readonly defaultSubscriptionMode?: "new" | "all";
+  /** How often it removes messages whose retention is over, in ms; once a minute if left out. */
+  readonly retentionIntervalMs?: number;
   /** Its node of the mesh. */
   readonly mesh: MeshConfig;
 }
@@ -72,6 +75,7 @@ export function replicaConfigFromEnv(env: Env, sources: MeshConfigSources): Repl
     hotList: hotListFromEnv(env),
     cacheRefreshMs: cacheRefreshFromEnv(env),
     defaultSubscriptionMode: subscriptionModeFromEnv(env),
+    retentionIntervalMs: retentionIntervalFromEnv(env),
     mesh,
     spool: spoolConfigFromEnv(env, mesh.serverId),
     encryptionKeyHex: encryptionKeyFromEnv(env),

@@ -16,12 +16,16 @@ import { Metrics } from "./metrics/metrics.ts";
 import { OpeningPops } from "./opening_pops.ts";
 import { PopService } from "./pop_service.ts";
 import { PushService } from "./push_service.ts";
+import { QueueDeleter } from "./queue_deleter.ts";
+import { RETENTION_INTERVAL_MS, RetentionSweeper } from "./retention_sweeper.ts";
 import { SealingPushes } from "./sealing_pushes.ts";
+import { SealingTransactions } from "./sealing_transactions.ts";
 import { SchemaGate } from "./schema_gate.ts";
 import type { Cipher } from "./spool/cipher.ts";
 import type { SpoolSettings } from "./spooler.ts";
-import type { Store } from "./store/store.ts";
+import type { Store, TenantId } from "./store/store.ts";
 import { tenantOfFrame } from "./tenancy.ts";
+import { TransactionService } from "./transaction_service.ts";
 import { Upkeep } from "./upkeep.ts";
 import { Waker } from "./waker.ts";
 import { Wakes } from "./wakes.ts";
@@ -79,6 +83,7 @@ export class Replica implements AsyncDisposable {
   readonly #delayedWakes: DelayedWakes;
   readonly #gate: SchemaGate;
   readonly #upkeep: Upkeep;
+  readonly #sweeper: RetentionSweeper;
   readonly #pops: PopService;
   readonly #bodies: BodyReader;
   readonly #handler: HttpHandler;
@@ -162,6 +167,13 @@ export class Replica implements AsyncDisposable {
       logger,
     });
     this.#bodies = new BodyReader({ clock, bytesMax: config.maxBodyBytes });
+    const acks = new AckService({ store, wakes, delayedWakes: this.#delayedWakes });
+    this.#sweeper = new RetentionSweeper({
+      store,
+      clock,
+      intervalMs: config.retentionIntervalMs ?? RETENTION_INTERVAL_MS,
+      logger,
+    });
     this.#handler = createHandler({
       store,
       gate: this.#gate,
@@ -173,7 +185,23 @@ export class Replica implements AsyncDisposable {
         random,
       }),
       pops: this.#pops,
-      acks: new AckService({ store, wakes, delayedWakes: this.#delayedWakes }),
+      acks,
+      transactions: new TransactionService({
+        store: new SealingTransactions({ store, configs, payloads }),
+        spooler,
+        wakes,
+        acks,
+        random,
+      }),
+      deleter: new QueueDeleter({
+        store,
+        onDeleted: (tenant, queue) => {
+          this.#forget(tenant, queue);
+          broadcast({ type: "queue_config_delete", queue, tenant });
+        },
+        clock,
+        logger,
+      }),
       wakes,
       waker: this.#waker,
       tenancy: this.#tenancy,
@@ -236,6 +264,7 @@ export class Replica implements AsyncDisposable {
       await this.#mesh.start();
       await this.#gate.start();
       await this.#upkeep.start();
+      this.#sweeper.start();
     } catch (error) {
       await this.#release();
       throw error;
@@ -270,8 +299,15 @@ export class Replica implements AsyncDisposable {
       this.#gate.close(),
       this.#hotList.close(),
       this.#upkeep.close(),
+      this.#sweeper.close(),
     ]);
     await this.#options.store.close();
+  }
+
+  /** Forgets a queue that was deleted; that of every tenant where none is given. */
+  #forget(tenant: TenantId | undefined, queue: string): void {
+    this.#upkeep.noteChanged(tenant, queue);
+    this.#hotList.dropQueue(tenant, queue);
   }
 
   /** Applies a hint of a peer, which is never sent on (TOP-6). */
@@ -297,9 +333,12 @@ export class Replica implements AsyncDisposable {
       case "queue_config_delete": {
         const tenant = tenantOfFrame(message.tenant, { tenancy: this.#tenancy });
         if (tenant === null) return;
-        this.#upkeep.noteChanged(tenant, message.queue);
-        if (message.type === "queue_config_set") this.#waker.wakeDiscoveries(tenant);
-        if (message.type === "queue_config_delete") this.#hotList.dropQueue(tenant, message.queue);
+        if (message.type === "queue_config_delete") {
+          this.#forget(tenant, message.queue);
+        } else {
+          this.#upkeep.noteChanged(tenant, message.queue);
+          this.#waker.wakeDiscoveries(tenant);
+        }
         return;
       }
       case "maintenance_mode":

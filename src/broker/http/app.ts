@@ -9,11 +9,14 @@ import { addConfigureRoute } from "./configure_route.ts";
 import { addLeaseRoutes } from "./lease_routes.ts";
 import { addNotifyRoute } from "./notify_route.ts";
 import { addObserveRoutes } from "./observe_routes.ts";
+import { addDeleteRoute } from "./delete_route.ts";
+import { addDlqRoute } from "./dlq_route.ts";
 import { addMaintenanceRoutes } from "./maintenance_routes.ts";
 import { addMetricsRoute } from "./metrics_route.ts";
 import type { App, HttpParts, RouteContext, RouteEnv } from "./parts.ts";
 import { addPopRoutes } from "./pop_routes.ts";
 import { addPushRoute } from "./push_route.ts";
+import { addTransactionRoute } from "./transaction_route.ts";
 
 /** What passes, or what an operator has to see to; it may well go through later. */
 const UNAVAILABLE = [StoreUnavailableError, SpoolUnavailableError, SealedPayloadError];
@@ -47,6 +50,9 @@ export function createApp(parts: HttpParts): App {
   addPopRoutes(app, parts);
   addLeaseRoutes(app, parts);
   addAckRoutes(app, parts);
+  addTransactionRoute(app, parts);
+  addDlqRoute(app, parts);
+  addDeleteRoute(app, parts);
   addNotifyRoute(app, parts);
   app.notFound((context) => {
     const { method, path } = context.req;

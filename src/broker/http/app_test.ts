@@ -389,9 +389,9 @@ Deno.test("notify wakes those who wait here and sends a hint", async () => {
 
 Deno.test("an unknown route is 404", async () => {
   const bench = await HttpBench.started();
-  const reply = await bench.call("/api/v1/dlq");
+  const reply = await bench.call("/api/v1/nothing");
   assert.equal(reply.status, 404);
-  assert.deepEqual(reply.body, { error: "no such route: GET /api/v1/dlq" });
+  assert.deepEqual(reply.body, { error: "no such route: GET /api/v1/nothing" });
 });
 
 Deno.test("a HEAD request takes no messages", async () => {

@@ -8,8 +8,10 @@ import type { Metrics } from "../metrics/metrics.ts";
 import type { Modes } from "../modes.ts";
 import type { PopService } from "../pop_service.ts";
 import type { PushService } from "../push_service.ts";
+import type { QueueDeleter } from "../queue_deleter.ts";
 import type { SchemaGate } from "../schema_gate.ts";
 import type { Store } from "../store/store.ts";
+import type { TransactionService } from "../transaction_service.ts";
 import type { Upkeep } from "../upkeep.ts";
 import type { Waker } from "../waker.ts";
 import type { Wakes } from "../wakes.ts";
@@ -46,6 +48,10 @@ export interface HttpParts {
   readonly pops: PopService;
   /** Takes acks. */
   readonly acks: AckService;
+  /** Runs transactions. */
+  readonly transactions: TransactionService;
+  /** Deletes queues. */
+  readonly deleter: QueueDeleter;
   /** Says that there is something to take. */
   readonly wakes: Wakes;
   /** The pops that wait. */

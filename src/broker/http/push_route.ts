@@ -1,8 +1,9 @@
 import * as v from "valibot";
+import type { PushDraft } from "../push_service.ts";
 import { tenantOf } from "../tenancy.ts";
 import { type BodyFormat, name, parseBody } from "./input.ts";
 import type { App, HttpParts } from "./parts.ts";
-import { RawJson } from "./raw_json.ts";
+import { RawJson, type Shape } from "./raw_json.ts";
 
 /** The most messages that one push can bring. */
 export const PUSH_ITEMS_MAX = 100_000;
@@ -10,36 +11,37 @@ export const PUSH_ITEMS_MAX = 100_000;
 /** The partition of a message that names none. */
 const DEFAULT_PARTITION = "Default";
 
-const schema = v.object({
-  items: v.array(
-    v.object({
-      queue: name,
-      partition: v.nullish(name),
-      transactionId: v.nullish(name),
-      payload: v.instance(RawJson, "must be JSON"),
-    }, "must be an object"),
-    "must be an array",
-  ),
+/** A message to push. */
+export const itemSchema = v.object({
+  queue: name,
+  partition: v.nullish(name),
+  transactionId: v.nullish(name),
+  payload: v.instance(RawJson, "must be JSON"),
 }, "must be an object");
 
-const FORMAT: BodyFormat<typeof schema> = {
-  shape: {
-    members: {
-      items: {
-        countMax: PUSH_ITEMS_MAX,
-        elements: {
-          members: {
-            queue: "scalar",
-            partition: "scalar",
-            transactionId: "scalar",
-            payload: "raw",
-          },
-        },
-      },
-    },
+/** What of messages to push is read. */
+export const ITEMS_SHAPE: Shape = {
+  countMax: PUSH_ITEMS_MAX,
+  elements: {
+    members: { queue: "scalar", partition: "scalar", transactionId: "scalar", payload: "raw" },
   },
-  schema,
 };
+
+const schema = v.object({ items: v.array(itemSchema, "must be an array") }, "must be an object");
+
+const FORMAT: BodyFormat<typeof schema> = { shape: { members: { items: ITEMS_SHAPE } }, schema };
+
+/** The message that a client means. */
+export function toDraft(
+  { queue, partition, transactionId, payload }: v.InferOutput<typeof itemSchema>,
+): PushDraft {
+  return {
+    queue,
+    partition: partition ?? DEFAULT_PARTITION,
+    transactionId: transactionId ?? undefined,
+    payload: payload.text,
+  };
+}
 
 /** `POST /api/v1/push`. */
 export function addPushRoute(app: App, { pushes, metrics, bodies }: HttpParts): void {
@@ -48,15 +50,7 @@ export function addPushRoute(app: App, { pushes, metrics, bodies }: HttpParts): 
     return await bodies.read(context.req.raw, async (body) => {
       const { items } = parseBody(body, FORMAT);
       const stop = metrics.startPush();
-      const receipts = await pushes.push(
-        tenant,
-        items.map(({ queue, partition, transactionId, payload }) => ({
-          queue,
-          partition: partition ?? DEFAULT_PARTITION,
-          transactionId: transactionId ?? undefined,
-          payload: payload.text,
-        })),
-      );
+      const receipts = await pushes.push(tenant, items.map(toDraft));
       stop();
       metrics.countPush(receipts);
       const reply = receipts.map(({ messageId, transactionId, status, error }, index) => ({

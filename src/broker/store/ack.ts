@@ -5,7 +5,6 @@
  */
 
 import { arrayLiteral } from "./array_literal.ts";
-import type { Row, Statement } from "./connection.ts";
 import { FUNCTION_SETTINGS } from "./function_settings.ts";
 import type { Pool } from "./pool.ts";
 import { isUuid, QUEUE_MODE } from "./pop.ts";
@@ -20,21 +19,15 @@ import type {
 
 /** Acknowledges or gives back, in one transaction. */
 export async function ack(
-  pool: Pool,
+  pool: Pick<Pool, "query">,
   schema: string,
   { tenant, acks }: { readonly tenant: TenantId; readonly acks: readonly Ack[] },
 ): Promise<AckResult> {
   if (acks.length === 0) return { outcomes: [], available: [], delayed: [] };
-  const { text, parameters } = ackStatement(schema, tenant, acks);
-  return toAckResult(await pool.query(text, parameters), acks);
-}
-
-/** What acknowledges. */
-export function ackStatement(schema: string, tenant: TenantId, acks: readonly Ack[]): Statement {
-  return {
-    text: `select * from ${schema}.ack($1::uuid, $2::uuid[], $3::text[], $4::text[], $5::text[],
+  const rows = await pool.query(
+    `select * from ${schema}.ack($1::uuid, $2::uuid[], $3::text[], $4::text[], $5::text[],
       $6::text[], $7::text[])`,
-    parameters: [
+    [
       tenant,
       // What is no UUID is no partition, and not worth failing the other acks for.
       arrayLiteral(acks.map(({ partitionId }) => isUuid(partitionId) ? partitionId : null)),
@@ -45,16 +38,7 @@ export function ackStatement(schema: string, tenant: TenantId, acks: readonly Ac
       // A text of PostgreSQL holds any character but one.
       arrayLiteral(acks.map(({ error }) => error?.replaceAll("\0", "\ufffd") ?? null)),
     ],
-  };
-}
-
-/** What is no UUID is no lease, whatever characters it holds. */
-function leaseText(leaseId: string): string {
-  return isUuid(leaseId) ? leaseId : "none";
-}
-
-/** What became of the acks. */
-export function toAckResult(rows: readonly Row[], acks: readonly Ack[]): AckResult {
+  );
   const outcomes = new Array<AckOutcome>(acks.length);
   const available: GroupPartition[] = [];
   const delayed: DelayedPartition[] = [];
@@ -79,6 +63,11 @@ export function toAckResult(rows: readonly Row[], acks: readonly Ack[]): AckResu
     else delayed.push({ ...name, delayMs });
   }
   return { outcomes, available, delayed };
+}
+
+/** What is no UUID is no lease, whatever characters it holds. */
+function leaseText(leaseId: string): string {
+  return isUuid(leaseId) ? leaseId : "none";
 }
 
 /** What the schema needs for {@linkcode ack}. */

@@ -10,14 +10,6 @@ import { StoreUnavailableError } from "./store.ts";
 /** Sends a statement within a transaction. Without parameters there may be several in one text. */
 export type Send = (text: string, parameters?: readonly Parameter[]) => Promise<readonly Row[]>;
 
-/** A statement with its parameters. */
-export interface Statement {
-  /** The SQL text. */
-  readonly text: string;
-  /** Its parameters, from `$1` up. */
-  readonly parameters: readonly Parameter[];
-}
-
 /** How to connect. */
 export interface ConnectionOptions {
   /** `postgres://user:password@host:port/database`. */

@@ -8,6 +8,8 @@ import type { Clock } from "../../mesh/runtime.ts";
 import { ack } from "./ack.ts";
 import { loadCandidates } from "./candidates.ts";
 import { configure } from "./configure.ts";
+import { deadLetters } from "./dead_letters.ts";
+import { deleteQueue, purge } from "./delete_queue.ts";
 import { encryptedQueues, queueConfig, readFlags, writeFlag } from "./flags.ts";
 import { migrate } from "./migrate.ts";
 import { Pool } from "./pool.ts";
@@ -16,11 +18,15 @@ import { extendLease, giveBack } from "./lease.ts";
 import { pop } from "./pop.ts";
 import { push } from "./push.ts";
 import { spoolPosition, storeSpooled } from "./spooled.ts";
+import { sweep } from "./retention.ts";
+import { transaction } from "./transaction.ts";
 import { parseSchemaName, quoteSchemaName } from "./schema_name.ts";
 import {
   type Ack,
   type AckResult,
   type ConfigureRequest,
+  type DeadLetterPage,
+  type DeadLetterQuery,
   type DiscoveredQueue,
   type DiscoveryFilter,
   type EncryptedQueue,
@@ -39,7 +45,11 @@ import {
   type SpooledResult,
   type Store,
   StoreUnavailableError,
+  type SweepPosition,
+  type SweepStep,
   type TenantId,
+  type TransactionRequest,
+  type TransactionResult,
 } from "./store.ts";
 
 /** What a {@linkcode PostgresStore} is made of. */
@@ -148,6 +158,26 @@ export class PostgresStore implements Store {
     countMax: number,
   ): Promise<readonly string[]> {
     return await loadCandidates(this.#ready(), this.#quoted, { tenant, queue, group, countMax });
+  }
+
+  async transaction(tenant: TenantId, request: TransactionRequest): Promise<TransactionResult> {
+    return await transaction(this.#ready(), this.#quoted, { tenant, request });
+  }
+
+  async deadLetters(tenant: TenantId, query: DeadLetterQuery): Promise<DeadLetterPage | undefined> {
+    return await deadLetters(this.#ready(), this.#quoted, { tenant, query });
+  }
+
+  async deleteQueue(tenant: TenantId, queue: string): Promise<string | undefined> {
+    return await deleteQueue(this.#ready(), this.#quoted, { tenant, queue });
+  }
+
+  async purge(queueId: string): Promise<boolean> {
+    return await purge(this.#ready(), this.#quoted, queueId);
+  }
+
+  async sweep(position: SweepPosition | undefined): Promise<SweepStep> {
+    return await sweep(this.#ready(), this.#quoted, position);
   }
 
   async health(): Promise<string> {

@@ -15,7 +15,7 @@ export const DEFAULT_LEASE_SECONDS = 60;
 
 /** Stores the items in one transaction. */
 export async function push(
-  pool: Pool,
+  pool: Pick<Pool, "query">,
   schema: string,
   { tenant, items }: { readonly tenant: TenantId; readonly items: readonly PushItem[] },
 ): Promise<PushResult> {
@@ -111,10 +111,13 @@ begin
     perform ${s}.make_partitions(p_tenant, p_queues, p_partitions);
     v_partitions := ${s}.find_partitions(p_tenant, p_queues, p_partitions);
   end if;
-  perform from ${s}.partition where id = any (v_partitions) order by id for no key update;
+  perform from ${s}.partition join ${s}.queue on queue.id = partition.queue_id
+    where partition.id = any (v_partitions) and queue.tenant = p_tenant
+    order by partition.id for no key update of partition;
   get diagnostics v_locked = row_count;
-  if v_locked < (select count(distinct id) from unnest(v_partitions) id) then
-    raise serialization_failure using message = 'a partition was deleted meanwhile';
+  if array_position(v_partitions, null) is not null
+    or v_locked < (select count(distinct id) from unnest(v_partitions) id) then
+    raise serialization_failure using message = 'a queue was deleted meanwhile';
   end if;
   return v_partitions;
 end $$`,

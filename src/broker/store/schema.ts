@@ -17,12 +17,15 @@
 
 import { ackFunctions } from "./ack.ts";
 import { candidatesFunctions } from "./candidates.ts";
+import { deleteFunctions } from "./delete_queue.ts";
 import { groupFunctions } from "./groups.ts";
 import { leaseFunctions } from "./lease.ts";
 import { popFunctions } from "./pop.ts";
 import { pushFunctions } from "./push.ts";
 import { readyFunctions } from "./ready.ts";
+import { retentionFunctions } from "./retention.ts";
 import { spooledFunctions } from "./spooled.ts";
+import { transactionFunctions } from "./transaction.ts";
 
 /** One step: what it runs in the schema of that name. Steps are never changed, only added. */
 export type Migration = (schema: string) => readonly string[];
@@ -38,6 +41,9 @@ export const MIGRATIONS: readonly Migration[] = [
     ...leaseFunctions(schema),
     ...groupFunctions(schema),
     ...ackFunctions(schema),
+    ...transactionFunctions(schema),
+    ...deleteFunctions(schema),
+    ...retentionFunctions(schema),
     ...candidatesFunctions(schema),
   ],
 ];
@@ -45,7 +51,7 @@ export const MIGRATIONS: readonly Migration[] = [
 const tables = (s: string): string => `
 create table ${s}.queue (
   id uuid primary key default gen_random_uuid(),
-  tenant uuid not null,
+  tenant uuid, -- null: the queue was deleted, and what is left of it is on its way out
   name text collate "C" not null,
   namespace text collate "C" not null default '',
   task text collate "C" not null default '',
@@ -59,11 +65,13 @@ create table ${s}.queue (
   window_buffer integer not null default 0, -- seconds
   retention_seconds integer not null default 0,
   completed_retention_seconds integer not null default 0,
+  queue_mode_used boolean not null default false, -- as a sweep has seen it
   -- Options without an effect: the name as JSON text to the value as JSON text.
   other_options jsonb not null default '{}',
   created_at timestamptz not null default now(),
   unique (tenant, name)
 );
+create index queue_deleted on ${s}.queue (id) where tenant is null;
 create index queue_discovery on ${s}.queue (tenant, namespace, task);
 
 create table ${s}.partition (
@@ -117,8 +125,9 @@ create index cursor_ready on ${s}.cursor (queue_id, consumer_group, ready_at)
   where ready_at is not null;
 create unique index cursor_lease on ${s}.cursor (lease_id) where lease_id is not null;
 
+-- No foreign key: to acknowledge must not wait for a partition's row while it holds a cursor.
 create table ${s}.dead_letter (
-  partition_id uuid not null references ${s}.partition on delete cascade,
+  partition_id uuid not null,
   consumer_group text collate "C" not null,
   number bigint not null,
   queue_id uuid not null,
@@ -133,6 +142,14 @@ create table ${s}.dead_letter (
   primary key (partition_id, consumer_group, number)
 );
 create index dead_letter_listing on ${s}.dead_letter (queue_id, failed_at);
+
+-- Up to which number all groups were done with a partition, as a sweep has seen it.
+create table ${s}.completion (
+  partition_id uuid not null,
+  number bigint not null,
+  seen_at timestamptz not null,
+  primary key (partition_id, number)
+);
 
 create table ${s}.flag (
   name text primary key,

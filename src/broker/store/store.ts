@@ -274,6 +274,100 @@ export interface AckResult {
   readonly delayed?: readonly DelayedPartition[];
 }
 
+/** Pushes and acks that happen together or not at all. */
+export interface TransactionRequest {
+  /** The messages to store. */
+  readonly items: readonly PushItem[];
+  /** The messages to acknowledge. */
+  readonly acks: readonly Ack[];
+  /** Leases that have to be held at the commit, beside those that the acks name. */
+  readonly requiredLeases: readonly string[];
+}
+
+/** What a transaction did. */
+export interface TransactionResult {
+  /** Whether all of it happened; else none of it did. */
+  readonly isCommitted: boolean;
+  /** Why nothing happened. */
+  readonly error?: string;
+  /** What became of the pushes, or would have; undefined where it did not come to them. */
+  readonly pushed: PushResult | undefined;
+  /** What became of the acks, or would have; undefined where it did not come to them. */
+  readonly acked: AckResult | undefined;
+}
+
+/** Which dead letters. */
+export interface DeadLetterQuery {
+  /** The queue. */
+  readonly queue: string;
+  /** Those of one consumer group. */
+  readonly consumerGroup?: string;
+  /** Those of one partition. */
+  readonly partition?: string;
+  /** Those that failed at this time or later: RFC 3339. */
+  readonly from?: string;
+  /** Those that failed at this time or earlier: RFC 3339. */
+  readonly to?: string;
+  /** At most this many. */
+  readonly limit: number;
+  /** Pass over so many. */
+  readonly offset: number;
+  /** At most this many bytes of payload, but never less than one message; no bound by default. */
+  readonly bytesMax?: number;
+}
+
+/** A message that was given up. */
+export interface DeadLetter {
+  /** The message's id. */
+  readonly id: string;
+  /** The producer's name for it. */
+  readonly transactionId: string;
+  /** Its partition's id. */
+  readonly partitionId: string;
+  /** Its partition's name. */
+  readonly partition: string;
+  /** The group that gave it up. */
+  readonly consumerGroup: string;
+  /** The producer's own JSON text, or what it was encrypted to. */
+  readonly payload: string;
+  /** Whether the payload is encrypted. */
+  readonly encrypted: boolean;
+  /** What the consumer said went wrong. */
+  readonly error: string | undefined;
+  /** How often it had been given back at the charge of a try. */
+  readonly retryCount: number;
+  /** When it was stored: RFC 3339 in UTC. */
+  readonly createdAt: string;
+  /** When it was given up: RFC 3339 in UTC. */
+  readonly failedAt: string;
+}
+
+/** Some of the dead letters that a query asks for, the latest first. */
+export interface DeadLetterPage {
+  /** The dead letters. */
+  readonly messages: readonly DeadLetter[];
+  /** How many there are without `limit`, `offset` and `bytesMax`. */
+  readonly total: number;
+}
+
+/** Where a sweep is. */
+export interface SweepPosition {
+  /** In which queue. */
+  readonly queueId: string;
+  /** After which partition, by name: `""` is the beginning. Left out, that queue is done. */
+  readonly partition?: string;
+}
+
+/** What one step of a sweep did. */
+export interface SweepStep {
+  /** Another replica is at it. */
+  readonly isBusy: boolean;
+  /** How many messages it removed. */
+  readonly removed: number;
+  /** Where to go on; undefined at the end. */
+  readonly next: SweepPosition | undefined;
+}
+
 /** A queue as configured. */
 export interface QueueSettings {
   /** The queue's id. */
@@ -363,6 +457,25 @@ export interface Store {
     key: { readonly queue: string; readonly group: string },
     countMax: number,
   ): Promise<readonly string[]>;
+  /**
+   * Pushes and acknowledges in one transaction, which is rolled back where an ack fails or a required
+   * lease is not held. To repeat it with the same items stores nothing twice.
+   */
+  transaction(tenant: TenantId, request: TransactionRequest): Promise<TransactionResult>;
+  /** Finds dead letters; undefined where there is no such queue. */
+  deadLetters(tenant: TenantId, query: DeadLetterQuery): Promise<DeadLetterPage | undefined>;
+  /**
+   * Deletes a queue: its name is free from then on, and nothing of it can be taken or acknowledged.
+   * Resolves to its id, for {@linkcode Store.purge | purge}, or to undefined where there is none.
+   */
+  deleteQueue(tenant: TenantId, queue: string): Promise<string | undefined>;
+  /** Removes some of what a deleted queue has left. Resolves to whether there may be more. */
+  purge(queueId: string): Promise<boolean>;
+  /**
+   * Takes one step of a sweep that removes what deleted queues have left, and what retention has run
+   * out for. One replica at a time takes one.
+   */
+  sweep(position: SweepPosition | undefined): Promise<SweepStep>;
   /** Resolves to the server's version, where PostgreSQL answers. */
   health(): Promise<string>;
   /** Makes or migrates the schema, under an advisory lock. */

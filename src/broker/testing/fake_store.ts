@@ -12,6 +12,9 @@ import {
   type AckOutcome,
   type AckResult,
   type ConfigureRequest,
+  type DeadLetter,
+  type DeadLetterPage,
+  type DeadLetterQuery,
   type DelayedPartition,
   type DiscoveredQueue,
   type DiscoveryFilter,
@@ -32,7 +35,11 @@ import {
   type SpooledResult,
   type Store,
   StoreUnavailableError,
+  type SweepPosition,
+  type SweepStep,
   type TenantId,
+  type TransactionRequest,
+  type TransactionResult,
 } from "../store/store.ts";
 
 /** A message as it is stored. */
@@ -101,6 +108,14 @@ export class FakeStore implements Store {
   };
   /** How often `readFlags` was called. */
   flagReadCount = 0;
+  /** The dead letters of every queue. */
+  letters: readonly DeadLetter[] = [];
+  /** What dead letters were asked for. */
+  readonly deadLetterQueries: DeadLetterQuery[] = [];
+  /** How often `purge` was called. */
+  purgeCount = 0;
+  /** How often `sweep` was called. */
+  sweepCount = 0;
   /** Whether it was closed. */
   isClosed = false;
   readonly #clock: Clock;
@@ -359,6 +374,67 @@ export class FakeStore implements Store {
   ): Promise<readonly string[]> {
     await this.#leg();
     return this.takeable(queue, group).slice(0, countMax);
+  }
+
+  async transaction(tenant: TenantId, request: TransactionRequest): Promise<TransactionResult> {
+    const before = [...this.#partitions.values()].map((partition) => ({
+      partition,
+      messages: [...partition.messages],
+      cursors: [...partition.cursors].map(([group, cursor]) => [group, { ...cursor }] as const),
+    }));
+    const rollBack = () => {
+      for (const partition of this.#partitions.values()) partition.messages.length = 0;
+      for (const { partition, messages, cursors } of before) {
+        partition.messages.push(...messages);
+        for (const [group, cursor] of cursors) partition.cursors.set(group, cursor);
+      }
+    };
+    const { items, acks, requiredLeases } = request;
+    const isHeld = requiredLeases.every((id) =>
+      before.some(({ cursors }) =>
+        cursors.some(([, cursor]) => cursor.lease?.id === id && this.#isLeased(cursor))
+      )
+    );
+    const pushed = await this.push(tenant, items);
+    const acked = await this.ack(tenant, acks);
+    const failed = acked.outcomes.find(({ success }) => !success);
+    const isFailed = pushed.misjudged !== undefined || failed !== undefined || !isHeld;
+    if (!isFailed) return { isCommitted: true, pushed, acked };
+    rollBack();
+    return { isCommitted: false, error: failed?.error ?? "not held", pushed, acked };
+  }
+
+  async deadLetters(
+    _tenant: TenantId,
+    query: DeadLetterQuery,
+  ): Promise<DeadLetterPage | undefined> {
+    await this.#leg();
+    this.deadLetterQueries.push(query);
+    const isThere = this.#settings.has(query.queue) || this.#queues.has(query.queue);
+    return isThere ? { messages: this.letters, total: this.letters.length } : undefined;
+  }
+
+  async deleteQueue(_tenant: TenantId, queue: string): Promise<string | undefined> {
+    await this.#leg();
+    const wasThere = this.#settings.delete(queue) || this.#queues.has(queue);
+    this.#queues.delete(queue);
+    for (const [id, partition] of this.#partitions) {
+      if (partition.queue === queue) this.#partitions.delete(id);
+    }
+    await this.#leg();
+    return wasThere ? `deleted-${++this.#ids}` : undefined;
+  }
+
+  async purge(_queueId: string): Promise<boolean> {
+    this.purgeCount++;
+    await this.#leg();
+    return false;
+  }
+
+  async sweep(_position: SweepPosition | undefined): Promise<SweepStep> {
+    this.sweepCount++;
+    await this.#leg();
+    return { isBusy: false, removed: 0, next: undefined };
   }
 
   async health(): Promise<string> {

@@ -18,10 +18,13 @@ import { Metrics } from "../metrics/metrics.ts";
 import { OpeningPops } from "../opening_pops.ts";
 import { PopService } from "../pop_service.ts";
 import { PushService } from "../push_service.ts";
+import { QueueDeleter } from "../queue_deleter.ts";
 import { SealingPushes } from "../sealing_pushes.ts";
+import { SealingTransactions } from "../sealing_transactions.ts";
 import { SchemaGate } from "../schema_gate.ts";
 import type { Cipher } from "../spool/cipher.ts";
 import type { SpoolSettings } from "../spooler.ts";
+import { TransactionService } from "../transaction_service.ts";
 import { Upkeep } from "../upkeep.ts";
 import { Waker } from "../waker.ts";
 import { Wakes } from "../wakes.ts";
@@ -124,6 +127,7 @@ export class HttpBench {
         hotList: () => ({ rings: 0, bytes: 0, refused: 0, hintsDropped: 0 }),
       },
     });
+    const acks = new AckService({ store, wakes, delayedWakes: this.delayedWakes });
     this.handler = createHandler({
       store,
       gate: this.gate,
@@ -135,7 +139,23 @@ export class HttpBench {
         random,
       }),
       pops,
-      acks: new AckService({ store, wakes, delayedWakes: this.delayedWakes }),
+      acks,
+      transactions: new TransactionService({
+        store: new SealingTransactions({ store: this.upkeep.store, configs, payloads }),
+        spooler,
+        wakes,
+        acks,
+        random,
+      }),
+      deleter: new QueueDeleter({
+        store,
+        onDeleted: (tenant, queue) => {
+          this.upkeep.noteChanged(tenant, queue);
+          broadcast({ type: "queue_config_delete", queue, tenant });
+        },
+        clock,
+        logger,
+      }),
       wakes,
       waker,
       tenancy,
