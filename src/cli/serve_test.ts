@@ -50,6 +50,15 @@ Deno.test("serve stops the start by one line where the HTTP port is in use", asy
   assert.match(stderr, new RegExp(`${other.port}`));
 });
 
+Deno.test("serve stops the start by one line where it has no such address", async () => {
+  // An address of nobody's, for documents alone.
+  const settings = { ...AWAY, HOST: "192.0.2.1", PORT: "0" };
+  await using command = new CommandProcess(["serve"], settings);
+  const { code, stderr } = await command.ended;
+  assert.equal(code, 1);
+  assert.match(stderr, /^queen-mesh: [^\n]*192\.0\.2\.1[^\n]*\n$/);
+});
+
 Deno.test("serve serves while PostgreSQL is away, and stops cleanly on a signal", async () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     await using command = new CommandProcess(["serve"], { ...AWAY, PORT: "0" });
@@ -91,13 +100,16 @@ Deno.test("serve answers the pops that wait when it is asked to stop", async () 
 Deno.test("serve runs under Node as well", async () => {
   const bundle = await bundleForNode(new URL("./bin.ts", import.meta.url));
   try {
-    await using command = new CommandProcess(["serve"], { ...AWAY, PORT: "0" }, {
+    const settings = { ...AWAY, HOST: "127.0.0.1", PORT: "0" };
+    await using command = new CommandProcess(["serve"], settings, {
       bundle: bundle.path,
     });
     const { port } = await command.logged("The replica serves");
     const health = await fetch(`http://127.0.0.1:${port}/health`);
     assert.equal(health.status, 503);
     await health.body?.cancel();
+    const metrics = await fetch(`http://127.0.0.1:${port}/metrics`);
+    assert.match(await metrics.text(), /^queen_mesh_build_info\{version="/m);
     command.kill("SIGTERM");
     const { code, stderr } = await command.ended;
     assert.deepEqual([code, stderr], [0, ""]);
