@@ -186,7 +186,7 @@ export class SimulatedFileSystem implements SpoolFileSystem {
   ): Promise<T> {
     await this.gate(operation);
     for (let turns = this.#prng.integer(1, 4); turns > 0; turns--) await Promise.resolve();
-    if (++this.operationCount === this.crashAt) {
+    if (++this.operationCount === this.crashAt && !this.#isCrashed) {
       // It may have happened, though nobody is told.
       if (this.#prng.chance(0.5)) effect();
       this.crash();
