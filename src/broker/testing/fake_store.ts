@@ -398,7 +398,7 @@ export class FakeStore implements Store {
     const pushed = await this.push(tenant, items);
     const acked = await this.ack(tenant, acks);
     const failed = acked.outcomes.find(({ success }) => !success);
-    const isFailed = pushed.misjudged !== undefined || failed !== undefined || !isHeld;
+    const isFailed = (pushed.misjudged ?? []).length > 0 || failed !== undefined || !isHeld;
     if (!isFailed) return { isCommitted: true, pushed, acked };
     rollBack();
     return { isCommitted: false, error: failed?.error ?? "not held", pushed, acked };
