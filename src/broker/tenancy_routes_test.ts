@@ -166,25 +166,21 @@ const PROOFS: Readonly<Record<string, Proof>> = {
 
 Deno.test("every route is in the table of tenants", () => {
   const known = allRoutes().filter((route) => !ROUTE_EXAMPLES[route]?.isForAll);
-  assert.deepEqual(known.filter((route) => !(route in PROOFS)), []);
+  assert.deepEqual(known.sort(), Object.keys(PROOFS).sort());
 });
 
-for (const route of allRoutes()) {
-  const prove = PROOFS[route];
-  if (prove === undefined) continue;
+for (const [route, prove] of Object.entries(PROOFS)) {
   Deno.test(`${route} works within its tenant`, async () => {
     await using api = await Api.start(await openStore(), { tenancy: true });
     await prove(api);
   });
 }
 
-const EXAMPLES = Object.entries(ROUTE_EXAMPLES).filter(([route]) => allRoutes().includes(route));
-
 const NAMES = { queue: "q", partition: "p", group: "g", transactionId: "t", text: "n" };
 
 Deno.test("a malformed tenant is refused by every route that works within one", async () => {
   await using api = await Api.start(await openStore(), { tenancy: true });
-  for (const [route, { isForAll, make }] of EXAMPLES) {
+  for (const [route, { isForAll, make }] of Object.entries(ROUTE_EXAMPLES)) {
     const { status, body } = await api.ask(make(NAMES), "not-a-tenant");
     if (isForAll) {
       assert.equal(status, 200, route);
@@ -197,9 +193,10 @@ Deno.test("a malformed tenant is refused by every route that works within one", 
 
 Deno.test("without tenancy the tenant is ignored, whatever it is", async () => {
   await using api = await Api.start(await openStore());
-  for (const [route, { make }] of EXAMPLES) {
-    const { status } = await api.ask(make(NAMES), "not-a-tenant");
-    assert(status < 300, `${route}: ${status}`);
+  for (const [route, { make }] of Object.entries(ROUTE_EXAMPLES)) {
+    const { status } = await api.ask(make(NAMES));
+    assert.equal((await api.ask(make(NAMES), "not-a-tenant")).status, status, route);
+    assert.notEqual(status, 400, route);
   }
   await push(api, A);
   assert.equal((await push(api, B)).body[0].status, "duplicate");

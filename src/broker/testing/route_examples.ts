@@ -15,6 +15,8 @@ export interface RouteExample {
   readonly isForAll?: true;
   /** A request that it takes, with these names; they need not exist. */
   readonly make: (names: ExampleNames) => ApiRequest;
+  /** It needs a queue that exists, and is answered with 404 where there is none. */
+  readonly needsQueue?: true;
   /** Which of the names are checked as such. */
   readonly names: readonly (keyof ExampleNames)[];
   /** The parameters of its query string. */
@@ -160,6 +162,7 @@ export const ROUTE_EXAMPLES: Readonly<Record<string, RouteExample>> = {
     names: ["queue"],
   },
   "GET /api/v1/dlq": {
+    needsQueue: true,
     make: ({ queue, partition, group }) => ({
       path: `/api/v1/dlq?${query({ queue, partition, consumerGroup: group })}`,
     }),
