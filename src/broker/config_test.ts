@@ -15,6 +15,9 @@ Deno.test("a replica has the documented defaults", () => {
   assert.equal(config.hostname, undefined);
   assert.equal(config.mesh.hostname, undefined);
   assert.equal(config.tenancy, false);
+  assert.equal(config.cacheRefreshMs, 60_000);
+  assert.deepEqual(config.spool, { directory: "queen-spool/host", bytesMax: 1_073_741_824 });
+  assert.equal(config.encryptionKeyHex, undefined);
   assert.deepEqual(config.hotList, { enabled: true, reseedMs: 30_000, idleSweepMs: 300_000 });
 });
 
@@ -28,11 +31,18 @@ Deno.test("a replica is set up by the environment", () => {
     QUEEN_MESH_HOST: "127.0.0.1",
     QUEEN_TENANCY_HEADER: "true",
     QUEEN_HOTLIST: "off",
+    QUEEN_CACHE_REFRESH_INTERVAL_MS: "5000",
+    FILE_BUFFER_DIR: "/data/spool",
+    FILE_BUFFER_MAX_BYTES: "1000000",
+    QUEEN_ENCRYPTION_KEY: "0123456789ABCDEF".repeat(4),
   }, sources);
   assert.equal(config.hostname, "::1");
   assert.equal(config.mesh.hostname, "127.0.0.1");
   assert.equal(config.tenancy, true);
   assert.equal(config.hotList?.enabled, false);
+  assert.equal(config.cacheRefreshMs, 5000);
+  assert.deepEqual(config.spool, { directory: "/data/spool", bytesMax: 1_000_000 });
+  assert.equal(config.encryptionKeyHex, "0123456789ABCDEF".repeat(4));
   assert.equal(config.port, 8080);
   assert.equal(config.maxBodyBytes, 1000);
   assert.equal(config.popWait.maxMs, 5000);
@@ -45,6 +55,10 @@ for (
     ["PORT", "65536"],
     ["QUEEN_MAX_BODY_BYTES", "0"],
     ["QUEEN_TENANCY_HEADER", "maybe"],
+    ["QUEEN_CACHE_REFRESH_INTERVAL_MS", "0"],
+    ["FILE_BUFFER_MAX_BYTES", "1G"],
+    ["QUEEN_ENCRYPTION_KEY", "0123"],
+    ["QUEEN_ENCRYPTION_KEY", "g".repeat(64)],
   ] as const
 ) {
   Deno.test(`${name}=${value} stops the start by one line that names it`, () => {

@@ -56,18 +56,36 @@ export interface ReplicaOptions {
  *
  * @example A replica set up by the environment, under Deno
  * ```ts ignore
- * import { databaseFromEnv, PostgresStore, Replica, replicaConfigFromEnv } from "@queen/mesh/broker";
+ * import {
+ *   createCipher,
+ *   databaseFromEnv,
+ *   nodeFileSystem,
+ *   PostgresStore,
+ *   Replica,
+ *   replicaConfigFromEnv,
+ *   socketLock,
+ * } from "@queen/mesh/broker";
  * import { denoRuntime, listenHttp } from "@queen/mesh/deno";
  *
  * const runtime = denoRuntime();
  * const { clock, random } = runtime;
  * const env = Deno.env.toObject();
  * const { url = "postgres://localhost", ...database } = databaseFromEnv(env);
+ * const sources = { hostName: Deno.hostname(), random, warn: console.warn };
+ * const config = replicaConfigFromEnv(env, sources);
+ * const { encryptionKeyHex: key } = config;
  * const replica = new Replica({
  *   runtime,
  *   listenHttp,
  *   store: new PostgresStore({ ...database, url, clock }),
- *   config: replicaConfigFromEnv(env, { hostName: Deno.hostname(), random, warn: console.warn }),
+ *   config,
+ *   spool: {
+ *     ...config.spool,
+ *     fileSystem: nodeFileSystem,
+ *     acquireLock: socketLock(runtime),
+ *     wallClock: Date.now,
+ *   },
+ *   ...(key === undefined ? {} : { cipher: await createCipher(key) }),
  *   logger: console,
  * });
  * await replica.start();

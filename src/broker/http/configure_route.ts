@@ -90,6 +90,10 @@ export function addConfigureRoute(
         ...(typeof namespace === "string" ? { namespace } : {}),
         ...(typeof task === "string" ? { task } : {}),
         ...(options == null ? {} : { options: withoutNulls(options) }),
+      }).catch((error) => {
+        // Where the outcome is unknown, to forget what still holds does no harm.
+        upkeep.noteChanged(tenant, queue);
+        throw error;
       });
       upkeep.noteConfigured(tenant, queue);
       broadcast({ type: "queue_config_set", queue, tenant });

@@ -65,7 +65,9 @@ export async function encryptedQueues(
   countMax: number,
 ): Promise<readonly EncryptedQueue[]> {
   const rows = await pool.query(
-    `select tenant, name from ${schema}.queue where encryption_enabled limit $1::bigint`,
+    // A deleted queue has no tenant.
+    `select tenant, name from ${schema}.queue
+      where encryption_enabled and tenant is not null limit $1::bigint`,
     [String(countMax)],
   );
   return rows.map((row) => ({ tenant: row["tenant"] as string, queue: row["name"] as string }));

@@ -55,4 +55,6 @@ Deno.test("the encrypted queues of all tenants are named, up to a count", async 
   assert.deepEqual(queues.map(({ tenant }) => tenant).sort(), [TENANT, other].sort());
   assert.deepEqual(queues.map(({ queue }) => queue), ["secret", "secret"]);
   assert.equal((await store.encryptedQueues(1)).length, 1);
+  await store.deleteQueue(other, "secret");
+  assert.deepEqual(await store.encryptedQueues(10), [{ tenant: TENANT, queue: "secret" }]);
 });
