@@ -39,17 +39,22 @@ const FORMAT: BodyFormat<typeof schema> = {
 };
 
 /** `POST /api/v1/transaction`. A transaction that is rolled back is no error of the route. */
-export function addTransactionRoute(app: App, { transactions, gate, bodies }: HttpParts): void {
+export function addTransactionRoute(
+  app: App,
+  { transactions, gate, metrics, bodies }: HttpParts,
+): void {
   app.post("/api/v1/transaction", async (context) => {
     gate.requireOpen();
     const tenant = tenantOf(context);
     return await bodies.read(context.req.raw, async (body) => {
       const { operations, requiredLeases } = parseBody(body, FORMAT);
-      const { transactionId, isCommitted, error, outcomes } = await transactions.run(
+      const receipt = await transactions.run(
         tenant,
         toOperations(operations),
         { requiredLeases: requiredLeases ?? [] },
       );
+      metrics.countTransaction(receipt);
+      const { transactionId, isCommitted, error, outcomes } = receipt;
       return context.json({
         transactionId,
         success: isCommitted,

@@ -2,6 +2,7 @@ import { Counter, Histogram, Registry } from "prom-client";
 import type { Clock } from "../../mesh/runtime.ts";
 import type { PushReceipt } from "../push_service.ts";
 import type { AckOutcome } from "../store/store.ts";
+import type { TransactionReceipt } from "../transaction_service.ts";
 import { addCollected, type MetricSources } from "./collected.ts";
 import { PREFIX } from "./prefix.ts";
 
@@ -53,6 +54,10 @@ export class Metrics {
     help: "Acknowledgements, by what became of them.",
     labelNames: ["outcome"],
   });
+  readonly #transactions = this.#counter("transactions_total", {
+    help: "Transactions, by whether they were committed.",
+    labelNames: ["outcome"],
+  });
   readonly #responses = this.#counter("http_responses_total", {
     help: "Replies of the HTTP API, by the class of their status.",
     labelNames: ["code"],
@@ -81,6 +86,7 @@ export class Metrics {
     for (const outcome of ["applied", "noop", "dead_lettered", "refused"]) {
       this.#acks.inc({ outcome }, 0);
     }
+    for (const outcome of ["committed", "rolled_back"]) this.#transactions.inc({ outcome }, 0);
     for (const code of ["2xx", "4xx", "5xx"]) this.#responses.inc({ code }, 0);
   }
 
@@ -102,6 +108,17 @@ export class Metrics {
   /** Acks ended with these outcomes. */
   countAcks(outcomes: readonly AckOutcome[]): void {
     for (const outcome of outcomes) this.#acks.inc({ outcome: nameOf(outcome) });
+  }
+
+  /** A transaction ended; what it pushed and acknowledged counts like any other. */
+  countTransaction({ isCommitted, outcomes }: TransactionReceipt): void {
+    this.#transactions.inc({ outcome: isCommitted ? "committed" : "rolled_back" });
+    if (!isCommitted) return;
+    for (const { type, outcome } of outcomes) {
+      if (outcome === undefined) continue;
+      if (type === "push") this.countPush([outcome]);
+      else this.countAcks([outcome]);
+    }
   }
 
   /** The HTTP API replied to a request for `path`. */

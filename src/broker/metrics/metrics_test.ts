@@ -37,6 +37,7 @@ const EXPECTED = {
   queen_mesh_servers: "gauge",
   queen_mesh_spool_oldest_age_seconds: "gauge",
   queen_mesh_spool_records: "gauge",
+  queen_mesh_transactions_total: "counter",
   queen_mesh_wake_duration_seconds: "histogram",
 };
 

@@ -32,3 +32,22 @@ Deno.test("a replica tells how its pool stands, and what its wakes found and how
   assert.equal(value("queen_mesh_pop_duration_seconds_count"), 2);
   assert.equal(value("queen_mesh_push_duration_seconds_count"), 1);
 });
+
+Deno.test("a transaction's messages and acks count once it is committed", async () => {
+  await using api = await Api.start(await openStore());
+  const push = { type: "push", items: [{ queue: "q", transactionId: "t", payload: 1 }] };
+  await api.call("/api/v1/transaction", { operations: [push] });
+  const { body } = await api.call("/api/v1/pop/queue/q");
+  const { partitionId, leaseId } = body;
+  const ack = { type: "ack", transactionId: "t", partitionId, leaseId };
+  const other = { type: "push", items: [{ queue: "q", transactionId: "u", payload: 1 }] };
+  const unknown = { ...ack, transactionId: "v" };
+  await api.call("/api/v1/transaction", { operations: [other, unknown] });
+  await api.call("/api/v1/transaction", { operations: [ack] });
+  const { value } = await metricsOf(api);
+  assert.equal(value("queen_mesh_transactions_total", { outcome: "committed" }), 2);
+  assert.equal(value("queen_mesh_transactions_total", { outcome: "rolled_back" }), 1);
+  assert.equal(value("queen_mesh_pushed_messages_total", { outcome: "queued" }), 1);
+  assert.equal(value("queen_mesh_acks_total", { outcome: "applied" }), 1);
+  assert.equal(value("queen_mesh_acks_total", { outcome: "refused" }), 0);
+});
