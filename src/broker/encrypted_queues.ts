@@ -7,6 +7,8 @@ export const ENCRYPTED_QUEUES_MAX = 100_000;
 export interface EncryptedQueuesOptions {
   /** Asks PostgreSQL for all encrypted queues, at most so many. Must settle. */
   readonly load: (countMax: number) => Promise<readonly EncryptedQueue[]>;
+  /** Remembers what is known, undefined for nothing, beyond the end of the process. Never rejects. */
+  readonly remember: (queues: readonly EncryptedQueue[] | undefined) => Promise<void>;
 }
 
 /**
@@ -15,6 +17,7 @@ export interface EncryptedQueuesOptions {
  */
 export class EncryptedQueues {
   readonly #load: (countMax: number) => Promise<readonly EncryptedQueue[]>;
+  readonly #remember: (queues: readonly EncryptedQueue[] | undefined) => Promise<void>;
   #known: ReadonlySet<string> | undefined;
   /** By name, whoever's: those that may have changed since the latest read began. */
   #changed = new Set<string>();
@@ -25,8 +28,9 @@ export class EncryptedQueues {
   #next: Promise<void> | undefined;
 
   /** Knows nothing yet. */
-  constructor({ load }: EncryptedQueuesOptions) {
+  constructor({ load, remember }: EncryptedQueuesOptions) {
     this.#load = load;
+    this.#remember = remember;
   }
 
   /** Whether the queue was not encrypted when PostgreSQL was last asked, as far as is known. */
@@ -34,6 +38,11 @@ export class EncryptedQueues {
     if (this.#known === undefined) return false;
     if (this.#changed.has(queue) || this.#asked.has(queue)) return false;
     return !this.#known.has(keyOf(tenant, queue));
+  }
+
+  /** Knows what was remembered, until PostgreSQL is asked. */
+  recall(queues: readonly EncryptedQueue[] | undefined): void {
+    this.#known = queues && new Set(queues.map(({ tenant, queue }) => keyOf(tenant, queue)));
   }
 
   /**
@@ -53,6 +62,11 @@ export class EncryptedQueues {
     return this.#next ??= this.#reading.then(begin, begin);
   }
 
+  /** Resolves once no read is under way. */
+  async settle(): Promise<void> {
+    while (this.#reading !== undefined) await this.#reading.catch(() => {});
+  }
+
   #begin(): Promise<void> {
     this.#next = undefined;
     const reading = this.#read().finally(() => {
@@ -67,9 +81,9 @@ export class EncryptedQueues {
     this.#changed = new Set();
     try {
       const queues = await this.#load(ENCRYPTED_QUEUES_MAX + 1);
-      this.#known = queues.length > ENCRYPTED_QUEUES_MAX
-        ? undefined
-        : new Set(queues.map(({ tenant, queue }) => keyOf(tenant, queue)));
+      const known = queues.length > ENCRYPTED_QUEUES_MAX ? undefined : queues;
+      this.recall(known);
+      await this.#remember(known);
     } catch (error) {
       this.#note(this.#asked);
       throw error;

@@ -8,11 +8,16 @@ const TENANT = "00000000-0000-0000-0000-000000000001";
 /** A PostgreSQL that answers when it is told to. */
 class Bench {
   readonly asked: PromiseWithResolvers<readonly EncryptedQueue[]>[] = [];
+  readonly remembered: (string[] | undefined)[] = [];
   readonly queues = new EncryptedQueues({
     load: () => {
       const asked = Promise.withResolvers<readonly EncryptedQueue[]>();
       this.asked.push(asked);
       return asked.promise;
+    },
+    remember: (queues) => {
+      this.remembered.push(queues?.map(({ queue }) => queue));
+      return Promise.resolve();
     },
   });
 
@@ -77,4 +82,15 @@ Deno.test("beyond the limit nothing is known", async () => {
   bench.queues.refresh();
   await bench.answer(...Array.from({ length: ENCRYPTED_QUEUES_MAX + 1 }, (_, i) => `q${i}`));
   assert.equal(bench.isClear("other"), false);
+  assert.deepEqual(bench.remembered, [undefined]);
+});
+
+Deno.test("what is known is remembered, and what is recalled counts until PostgreSQL answers", async () => {
+  const bench = new Bench();
+  bench.queues.recall([{ tenant: TENANT, queue: "a" }]);
+  assert.deepEqual([bench.isClear("a"), bench.isClear("b")], [false, true]);
+  bench.queues.refresh();
+  await bench.answer("b");
+  assert.deepEqual([bench.isClear("a"), bench.isClear("b")], [true, false]);
+  assert.deepEqual(bench.remembered, [["b"]]);
 });

@@ -175,6 +175,28 @@ Deno.test("without a key nothing is spooled before PostgreSQL has been asked onc
   assert.equal(await pushTo(a, "q"), "buffered");
 });
 
+Deno.test("a restart without PostgreSQL remembers which queues are encrypted", async () => {
+  await using cluster = spooledCluster();
+  const keeper = await cluster.start("keeper", { cipher: KEY });
+  await encrypt(keeper, true);
+  const before = await cluster.start("a");
+  await cluster.run(before.replica.close());
+  cluster.store.isAway = true;
+  const after = await cluster.start("a", { spool: { fileSystem: before.files.restart() } });
+  assert.equal(await pushTo(after, "r"), "buffered");
+  assert.equal(await pushTo(after, "q"), "503");
+});
+
+Deno.test("a disk that does not keep which queues are encrypted is reported, and no more", async () => {
+  await using cluster = spooledCluster();
+  const { replica, files, ...a } = cluster.make("a");
+  files.fault = (operation, path) =>
+    operation === "create" && path.endsWith(".json") ? "ENOSPC" : undefined;
+  await cluster.run(replica.start());
+  assert.equal(cluster.logger.entries.filter(({ level }) => level === "warn").length, 1);
+  assert.equal(await pushTo({ replica, files, ...a }, "q"), "queued");
+});
+
 Deno.test("messages that cannot be opened are given back and shown to nobody", async () => {
   await using cluster = spooledCluster();
   const a = await cluster.start("a", { cipher: KEY });

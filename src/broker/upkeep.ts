@@ -2,6 +2,7 @@ import type { Clock, Logger, Random } from "../mesh/runtime.ts";
 import type { OutgoingMessage } from "../protocol/messages.ts";
 import { ConfigCache } from "./config_cache.ts";
 import { EncryptedQueues } from "./encrypted_queues.ts";
+import { EncryptedQueuesFile } from "./encrypted_queues_file.ts";
 import { MaintenanceFlags } from "./maintenance.ts";
 import { Payloads } from "./payloads.ts";
 import { CACHE_REFRESH_MS, Reconciler } from "./reconcile.ts";
@@ -54,8 +55,11 @@ export class Upkeep {
   readonly spooler: Spooler;
   /** With a key nobody asks for them: all that is spooled is sealed. */
   readonly #encryptedQueues: EncryptedQueues | undefined;
+  readonly #queuesFile: EncryptedQueuesFile | undefined;
+  readonly #logger: Logger;
   readonly #reconciler: Reconciler;
   #isPostgresAway = false;
+  #isFileFailing = false;
 
   /** Puts it together; it does nothing before {@linkcode Upkeep.open | open}. */
   constructor(options: UpkeepOptions) {
@@ -83,9 +87,14 @@ export class Upkeep {
     this.configs = new ConfigCache({
       load: ({ tenant, queue }) => store.queueConfig(tenant, queue),
     });
-    this.#encryptedQueues = cipher === undefined
-      ? new EncryptedQueues({ load: (countMax) => store.encryptedQueues(countMax) })
-      : undefined;
+    this.#logger = logger;
+    if (settings !== undefined && cipher === undefined) {
+      this.#queuesFile = new EncryptedQueuesFile(settings.fileSystem, settings.directory);
+      this.#encryptedQueues = new EncryptedQueues({
+        load: (countMax) => store.encryptedQueues(countMax),
+        remember: (queues) => this.#tryFile((file) => file.write(queues)),
+      });
+    }
     const { flags, configs } = this;
     const payloads = this.payloads = new Payloads(cipher);
     this.spooler = new Spooler({
@@ -123,6 +132,7 @@ export class Upkeep {
    */
   async open(): Promise<void> {
     await this.spooler.open();
+    await this.#tryFile(async (file) => this.#encryptedQueues?.recall(await file.read()));
   }
 
   /**
@@ -150,7 +160,22 @@ export class Upkeep {
 
   /** Stops; resolves once nothing is under way. */
   async close(): Promise<void> {
-    await Promise.all([this.#reconciler.close(), this.flags.close(), this.spooler.close()]);
+    await Promise.all([this.#reconciler.close(), this.flags.close()]);
+    await this.#encryptedQueues?.settle();
+    await this.spooler.close();
+  }
+
+  /** It only spares refusals: a disk that fails is reported, and no more. */
+  async #tryFile(work: (file: EncryptedQueuesFile) => Promise<void>): Promise<void> {
+    if (this.#queuesFile === undefined) return;
+    try {
+      await work(this.#queuesFile);
+      this.#isFileFailing = false;
+    } catch (error) {
+      if (this.#isFileFailing) return;
+      this.#isFileFailing = true;
+      this.#logger.warn("Which queues are encrypted cannot be kept beside the spool", { error });
+    }
   }
 
   #onAnswer(call: keyof Store): void {
