@@ -75,6 +75,13 @@ begin
   if v_removed = ${ROWS_PER_STEP} then
     return true;
   end if;
+  delete from ${s}.swept where ctid = any (array(
+    select ctid from ${s}.swept where partition_id = any (v_partitions) limit ${ROWS_PER_STEP}
+  ));
+  get diagnostics v_removed = row_count;
+  if v_removed = ${ROWS_PER_STEP} then
+    return true;
+  end if;
   -- Waits for the acks that are under way. Without its cursors nothing can be dead-lettered.
   perform from ${s}.cursor where partition_id = any (v_partitions)
     order by partition_id, consumer_group for update;

@@ -4,11 +4,20 @@ import type { PoppedBatch } from "./store.ts";
 
 const open = useTestStores();
 
-const TABLES = ["queue", "partition", "message", "cursor", "consumer_group", "dead_letter"];
+const TABLES = [
+  "queue",
+  "partition",
+  "message",
+  "cursor",
+  "consumer_group",
+  "dead_letter",
+  "completion",
+  "swept",
+];
 
 async function counts({ sql, schema }: TestStore): Promise<Record<string, number>> {
   const result: Record<string, number> = {};
-  for (const table of [...TABLES, "completion"]) {
+  for (const table of TABLES) {
     const [row] = await sql.unsafe(`select count(*)::integer as count from ${schema}.${table}`);
     if (row!["count"] > 0) result[table] = row!["count"];
   }
@@ -55,6 +64,8 @@ Deno.test("a deleted queue leaves nothing, and its neighbours lose nothing", asy
   await sql.unsafe(`insert into ${schema}.consumer_group
     select id, 'g', now() from ${schema}.queue where name = 'orders'`);
   await sql.unsafe(`insert into ${schema}.completion values ('${partitionId}', 1, now())`);
+  await sql.unsafe(`insert into ${schema}.swept
+    values ('${partitionId}', 'old', gen_random_uuid(), now())`);
   assert.equal(await remove(fixture, "orders"), true);
   assert.deepEqual(await counts(fixture), { queue: 1, partition: 1, message: 1, cursor: 1 });
   assert.equal((await take(fixture, "other"))?.messages[0]?.transactionId, "3");

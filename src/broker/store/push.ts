@@ -58,6 +58,15 @@ export async function push(
   };
 }
 
+/** Whether a message of this id, accepted at that time, is what is given, or makes it a duplicate. */
+const isKnown = (id: string, acceptedAt: string): string =>
+  `(
+            ${id} = given.id
+            or ${acceptedAt} > coalesce(given.accepted_at, v_now) - given.dedup_window
+              and (given.accepted_at is null
+                or ${acceptedAt} < given.accepted_at + given.dedup_window)
+          )`;
+
 /** What the schema needs for {@linkcode push}. */
 export const pushFunctions = (s: string): readonly string[] => [
   `
@@ -162,15 +171,12 @@ begin
       (select message.id from ${s}.message
         where message.partition_id = given.partition_id
           and message.transaction_id = given.transaction_id
-          and (
-            message.id = given.id
-            or coalesce(message.accepted_at, message.created_at)
-                > coalesce(given.accepted_at, v_now) - given.dedup_window
-              and (given.accepted_at is null
-                or coalesce(message.accepted_at, message.created_at)
-                  < given.accepted_at + given.dedup_window)
-          )
+          and ${isKnown("message.id", "coalesce(message.accepted_at, message.created_at)")}
         order by message.number desc limit 1),
+      (select swept.id from ${s}.swept
+        where swept.partition_id = given.partition_id
+          and swept.transaction_id = given.transaction_id
+          and ${isKnown("swept.id", "swept.accepted_at")}),
       case when given.dedup_window > interval '0' then
         nullif(first_value(given.id) over same_transaction, given.id)
       end

@@ -51,6 +51,7 @@ declare
   v_held bigint; -- below what is leased
   v_locked bigint;
   v_removed bigint;
+  v_dedup_window interval := p_queue.dedup_window_seconds * interval '1 second';
 begin
   if p_queue.completed_retention_seconds > 0 then
     -- A queue that has groups, and was never popped without one, does not wait for queue mode.
@@ -93,14 +94,26 @@ begin
       v_old := least(v_old, v_held);
     end if;
   end if;
-  delete from ${s}.message where partition_id = p_partition_id and number <= (
-    select max(number) from (
-      select number from ${s}.message
-        where partition_id = p_partition_id and number <= greatest(v_old, v_seen)
-        order by number limit p_limit
-    ) message
-  );
-  get diagnostics v_removed = row_count;
+  with removed as (
+    delete from ${s}.message where partition_id = p_partition_id and number <= (
+      select max(number) from (
+        select number from ${s}.message
+          where partition_id = p_partition_id and number <= greatest(v_old, v_seen)
+          order by number limit p_limit
+      ) message
+    )
+    returning number, transaction_id, id, coalesce(accepted_at, created_at) as accepted_at
+  ), remembered as (
+    insert into ${s}.swept (partition_id, transaction_id, id, accepted_at)
+      select distinct on (transaction_id) p_partition_id, transaction_id, id, accepted_at
+        from removed where accepted_at > v_now - v_dedup_window
+        order by transaction_id, number desc
+      on conflict (partition_id, transaction_id)
+        do update set id = excluded.id, accepted_at = excluded.accepted_at
+  )
+  select count(*) into v_removed from removed;
+  delete from ${s}.swept
+    where partition_id = p_partition_id and accepted_at <= v_now - v_dedup_window;
   return v_removed;
 end $$`,
   `

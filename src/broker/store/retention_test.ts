@@ -183,6 +183,50 @@ Deno.test("a group that comes later keeps what it has not completed", async () =
   assert.deepEqual(await left(fixture), ["2", "3"]);
 });
 
+Deno.test("what was removed within its dedup window still makes duplicates", async () => {
+  await using fixture = await open();
+  const { store, sql, schema } = fixture;
+  await configure(fixture, { retentionSeconds: 10, dedupWindowSeconds: 100 });
+  const first = testItem("t");
+  await store.push(TENANT, [first, testItem("other")]);
+  await age(fixture, 11);
+  assert.equal(await sweep(fixture), 2);
+  const again = testItem("t");
+  const { outcomes, touched } = await store.push(TENANT, [again, testItem("new")]);
+  assert.deepEqual(outcomes[0], { status: "duplicate", messageId: first.messageId });
+  assert.equal(outcomes[1]?.status, "queued");
+  assert.equal(touched.length, 1);
+  await sql.unsafe(
+    `update ${schema}.swept set accepted_at = accepted_at - interval '90 s' where transaction_id = 't'`,
+  );
+  assert.equal((await store.push(TENANT, [again])).outcomes[0]?.status, "queued");
+  await sweep(fixture);
+  const rows = await sql.unsafe(`select transaction_id from ${schema}.swept`);
+  assert.deepEqual(rows.map((row) => row["transaction_id"]), ["other"]);
+});
+
+Deno.test("a transactionId that was removed twice is known by its last message", async () => {
+  await using fixture = await open();
+  const { store, sql, schema } = fixture;
+  await configure(fixture, { retentionSeconds: 10, dedupWindowSeconds: 0 });
+  const items = [testItem("t"), testItem("t"), testItem("t")];
+  for (const item of items) await store.push(TENANT, [item]);
+  await configure(fixture, { dedupWindowSeconds: 100 });
+  await age(fixture, 11);
+  assert.equal(await sweep(fixture), 3);
+  const { outcomes } = await store.push(TENANT, [testItem("t")]);
+  assert.deepEqual(outcomes, [{ status: "duplicate", messageId: items[2]!.messageId }]);
+  await sql.unsafe(`delete from ${schema}.swept`);
+  const last = testItem("t");
+  await store.push(TENANT, [last]);
+  await sql.unsafe(`insert into ${schema}.swept
+    select partition_id, 't', gen_random_uuid(), now() - interval '60 s' from ${schema}.message`);
+  await age(fixture, 11);
+  await sweep(fixture);
+  const known = await store.push(TENANT, [testItem("t")]);
+  assert.equal(known.outcomes[0]?.messageId, last.messageId);
+});
+
 Deno.test("a sweep goes on in small steps, over partitions and queues", async () => {
   await using fixture = await open();
   const { store, sql, schema } = fixture;

@@ -143,6 +143,16 @@ create table ${s}.dead_letter (
 );
 create index dead_letter_listing on ${s}.dead_letter (queue_id, failed_at);
 
+-- What a sweep removed while it still made others duplicates: the last of each transactionId.
+create table ${s}.swept (
+  partition_id uuid not null,
+  transaction_id text collate "C" not null,
+  id uuid not null,
+  accepted_at timestamptz not null, -- the time that counts for duplicates
+  primary key (partition_id, transaction_id)
+);
+create index swept_accepted on ${s}.swept (partition_id, accepted_at);
+
 -- Up to which number all groups were done with a partition, as a sweep has seen it.
 create table ${s}.completion (
   partition_id uuid not null,
