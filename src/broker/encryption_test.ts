@@ -227,3 +227,15 @@ Deno.test("a pop of several partitions leaves out those that cannot be opened", 
   assert.deepEqual(body.messages.map((message: { data: unknown }) => message.data), [1]);
   assert.equal(cluster.store.leaseCount, 1);
 });
+
+Deno.test("a configuration whose frame is lost is known after the next reconcile", async () => {
+  await using cluster = spooledCluster();
+  const a = await cluster.start("a", { cipher: KEY });
+  const b = await cluster.start("b", { cacheRefreshMs: 60_000 });
+  assert.equal(await pushTo(b, "q"), "queued");
+  await flip(b, true);
+  assert.equal(await pushTo(b, "q"), "buffered");
+  await encrypt(a, true);
+  await cluster.pass(60_000);
+  assert.equal(await pushTo(b, "q"), "failed");
+});
