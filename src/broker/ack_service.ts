@@ -6,7 +6,7 @@ import type { Wakes } from "./wakes.ts";
 /** What an {@linkcode AckService} is made of. */
 export interface AckServiceOptions {
   /** Where the messages are. */
-  readonly store: Store;
+  readonly store: Pick<Store, "ack">;
   /** Where to announce what becomes available. */
   readonly wakes: Wakes;
   /** Where to announce what becomes available later. */
@@ -15,7 +15,7 @@ export interface AckServiceOptions {
 
 /** Acknowledges messages, and announces the partitions that become free with messages left in them. */
 export class AckService {
-  readonly #store: Store;
+  readonly #store: Pick<Store, "ack">;
   readonly #wakes: Wakes;
   readonly #delayedWakes: DelayedWakes;
 

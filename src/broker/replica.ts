@@ -2,6 +2,8 @@ import { Mesh } from "../mesh/mesh.ts";
 import type { Logger, Runtime } from "../mesh/runtime.ts";
 import type { Message, OutgoingMessage } from "../protocol/messages.ts";
 import { AckService } from "./ack_service.ts";
+import { BatchedAcks } from "./batching/batched_acks.ts";
+import { BatchedPushes } from "./batching/batched_pushes.ts";
 import type { ReplicaConfig } from "./config.ts";
 import { DelayedWakes } from "./delayed_wakes.ts";
 import { createHandler } from "./http/app.ts";
@@ -185,7 +187,11 @@ export class Replica implements AsyncDisposable {
       logger,
     });
     this.#bodies = new BodyReader({ clock, bytesMax: config.maxBodyBytes });
-    const acks = new AckService({ store, wakes, delayedWakes: this.#delayedWakes });
+    const acks = new AckService({
+      store: new BatchedAcks({ store, clock }),
+      wakes,
+      delayedWakes: this.#delayedWakes,
+    });
     this.#sweeper = new RetentionSweeper({
       store,
       clock,
@@ -197,7 +203,11 @@ export class Replica implements AsyncDisposable {
       gate: this.#gate,
       upkeep: this.#upkeep,
       pushes: new PushService({
-        store: new SealingPushes({ store, configs, payloads }),
+        store: new SealingPushes({
+          store: new BatchedPushes({ store, clock }),
+          configs,
+          payloads,
+        }),
         spooler,
         wakes,
         random,
