@@ -3,7 +3,7 @@ import { FRAME_TYPE } from "../protocol/frame.ts";
 import { DEFAULT_TENANT } from "../protocol/tenant.ts";
 import { TENANT_HEADER } from "./tenancy.ts";
 import { Cluster } from "./testing/cluster.ts";
-import { HandPeer } from "./testing/hand_peer.ts";
+import { HandListener, HandPeer } from "./testing/hand_peer.ts";
 import type { MemoryHttp } from "./testing/memory_http.ts";
 
 const A = "aaaaaaaa-0000-4000-8000-00000000000a";
@@ -95,4 +95,36 @@ Deno.test("with tenancy a deleted queue takes the rings of its tenant, or of eve
     await peer.send({ type, payload: { queue: "q" } });
     assert.equal(await rings(), 0);
   });
+});
+
+Deno.test("every frame about a queue names the tenant, the default one too", async () => {
+  for (const [header, tenant] of [[A, A], ["", DEFAULT_TENANT]] as const) {
+    await using cluster = new Cluster();
+    const listener = await HandListener.bind(cluster, "x");
+    const { replica, http } = cluster.make("b", ["x"], undefined, { tenancy: true });
+    await cluster.run(replica.start());
+    await cluster.pass(1000);
+    const headers = { [TENANT_HEADER]: header };
+    const ask = (method: string, path: string, body?: unknown) =>
+      cluster.run(http.call(path, { method, headers, ...(body === undefined ? {} : { body }) }));
+    await ask("POST", "/api/v1/configure", { queue: "q" });
+    await ask("POST", "/api/v1/push", { items: [{ queue: "q", payload: 1 }] });
+    await ask("POST", "/internal/api/notify", { queue: "q", partition: "p" });
+    await ask("DELETE", "/api/v1/resources/queues/q");
+    await cluster.pass(1000);
+    for (
+      const [type, count] of [
+        [FRAME_TYPE.QUEUE_CONFIG_SET, 1],
+        [FRAME_TYPE.MESSAGE_AVAILABLE, 2],
+        [FRAME_TYPE.QUEUE_CONFIG_DELETE, 1],
+      ] as const
+    ) {
+      const tenants = listener.payloads(type).map((payload) => payload["tenant"]);
+      assert.deepEqual(tenants, Array.from({ length: count }, () => tenant), `type ${type}`);
+    }
+    const dirty = listener.dirtyItems() as { readonly tenant: string }[];
+    assert(dirty.length > 0);
+    for (const item of dirty) assert.equal(item.tenant, tenant);
+    listener.close();
+  }
 });
