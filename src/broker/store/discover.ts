@@ -31,7 +31,8 @@ export async function discover(
         select name,
           $2::text = '${QUEUE_MODE}' or exists (
             select from ${schema}.consumer_group
-              where queue_id = queue.id and consumer_group.name = $2::text) as is_recorded,
+              where queue_id = queue.id and consumer_group.name = $2::text
+                and made_to is null) as is_recorded,
           (select ready_at from ${schema}.cursor
             where queue_id = queue.id and consumer_group = $2::text
               and ready_at <= clock_timestamp()

@@ -8,6 +8,9 @@ import { FUNCTION_SETTINGS } from "./function_settings.ts";
 import type { Pool } from "./pool.ts";
 import type { SubscriptionStart, TenantId } from "./store.ts";
 
+/** So many cursors are made by one statement, which takes well below a second. */
+const CURSORS_MAX = 5000;
+
 /** A group that is to be recorded. */
 export interface GroupRecord {
   /** The tenant. */
@@ -20,10 +23,12 @@ export interface GroupRecord {
   readonly start: SubscriptionStart;
   /** For how long its first pop has been here, in milliseconds. */
   readonly waitedMs: () => number;
+  /** So many cursors are made by one statement. */
+  readonly cursorsMax?: number;
 }
 
 /**
- * Records a group and makes its cursors. Where it is recorded already, nothing changes.
+ * Records a group and makes its cursors. What of it was done already stays as it is.
  *
  * Its start is the moment at which its first pop arrived, by PostgreSQL's clock: what that clock
  * says as the statement comes in, less the time that the pop has been here. To open the connection,
@@ -32,7 +37,7 @@ export interface GroupRecord {
 export async function recordGroup(
   pool: Pool,
   schema: string,
-  { tenant, queue, group, start, waitedMs }: GroupRecord,
+  { tenant, queue, group, start, waitedMs, cursorsMax = CURSORS_MAX }: GroupRecord,
 ): Promise<void> {
   await pool.transaction(async (send) => {
     await send(
@@ -41,6 +46,13 @@ export async function recordGroup(
       [tenant, queue, group, startText(start), String(waitedMs())],
     );
   });
+  for (let isDone = false; !isDone;) {
+    const [row] = await pool.query(
+      `select ${schema}.make_cursors($1::uuid, $2::text, $3::text, $4::integer) as is_done`,
+      [tenant, queue, group, String(cursorsMax)],
+    );
+    isDone = row!["is_done"] as boolean;
+  }
 }
 
 function startText(start: SubscriptionStart): string | null {
@@ -53,7 +65,9 @@ export const groupFunctions = (s: string): readonly string[] => [
   `
 -- The last number of a partition that was stored up to p_at. created_at never goes back within a
 -- partition, so that halving finds it.
-create function ${s}.number_at(p_partition_id uuid, p_last bigint, p_at timestamptz)
+create function ${s}.number_up_to(
+  p_partition_id uuid, p_last bigint, p_last_at timestamptz, p_at timestamptz
+)
 returns bigint language plpgsql as $$
 declare
   v_low bigint := 0; -- stored up to p_at, as all below it
@@ -62,6 +76,9 @@ declare
   v_number bigint;
   v_created_at timestamptz;
 begin
+  if p_at = '-infinity' or p_last_at <= p_at then
+    return case when p_at = '-infinity' then 0 else p_last end;
+  end if;
   while v_high - v_low > 1 loop
     v_middle := (v_low + v_high) / 2;
     select number, created_at into v_number, v_created_at from ${s}.message
@@ -79,41 +96,61 @@ create function ${s}.record_group(
   p_tenant uuid, p_queue text, p_group text, p_start timestamptz, p_waited_ms double precision
 )
 returns void language plpgsql ${FUNCTION_SETTINGS} as $$
-#variable_conflict use_column
 declare
   v_start timestamptz :=
     coalesce(p_start, statement_timestamp() - p_waited_ms * interval '1 millisecond');
   v_queue_id uuid;
-  v_quiet uuid[];
-  v_now timestamptz;
 begin
-  -- Whoever makes a partition holds the queue's row: either this sees the partition, or that sees
-  -- the group.
+  -- Whoever makes a partition holds the queue's row: what is made after this sees the group, and
+  -- whoever makes the group's cursors sees what was made before.
   select id into v_queue_id from ${s}.queue where tenant = p_tenant and name = p_queue for update;
   insert into ${s}.consumer_group (queue_id, name, start_at)
     select v_queue_id, p_group, v_start where v_queue_id is not null
     on conflict do nothing;
-  if not found then
-    return;
+end $$`,
+  `
+-- Makes the cursors of a group for some of the partitions that were there before it. Returns whether
+-- all have one now.
+create function ${s}.make_cursors(p_tenant uuid, p_queue text, p_group text, p_count integer)
+returns boolean language plpgsql ${FUNCTION_SETTINGS} as $$
+declare
+  v_group ${s}.consumer_group;
+  v_ids uuid[];
+  v_last text;
+  v_now timestamptz;
+begin
+  select consumer_group.* into v_group
+    from ${s}.consumer_group join ${s}.queue on queue.id = consumer_group.queue_id
+    where queue.tenant = p_tenant and queue.name = p_queue and consumer_group.name = p_group
+    for no key update of consumer_group;
+  if v_group.made_to is null then
+    return true;
   end if;
-  -- A push that is under way may have looked for cursors before these were there. Where one is, the
-  -- cursor is ready from the start, and a pop looks.
-  select coalesce(array_agg(id), '{}') into v_quiet from (
-    select id from ${s}.partition where queue_id = v_queue_id for share skip locked
+  select array_agg(id), max(name) into v_ids, v_last from (
+    select id, name from ${s}.partition
+      where queue_id = v_group.queue_id and name > v_group.made_to order by name limit p_count
   ) partition;
   v_now := clock_timestamp();
+  -- While these rows are held no push can be under way; whoever comes later sees the cursors.
   insert into ${s}.cursor (partition_id, consumer_group, queue_id, committed, ready_at)
-    select partition.id, p_group, v_queue_id, committed,
-      case when is_quiet is null or last_number > committed then v_now end
-    from ${s}.partition
-    left join (select id, true as is_quiet from unnest(v_quiet) id) quiet on quiet.id = partition.id
-    cross join lateral (
-      select case
-        when v_start = '-infinity' then 0
-        when last_at <= v_start then last_number
-        else ${s}.number_at(partition.id, last_number, v_start)
-      end as committed
-    ) done
-    where partition.queue_id = v_queue_id;
+    select id, p_group, v_group.queue_id, committed,
+      case when last_number > committed then v_now end
+    from (
+      select * from ${s}.partition where id = any (v_ids) for share skip locked
+    ) partition cross join lateral ${s}.number_up_to(partition.id, last_number, last_at,
+      v_group.start_at) as committed
+    on conflict do nothing;
+  -- A push that is under way may have looked for cursors already. So a pop has to look.
+  insert into ${s}.cursor (partition_id, consumer_group, queue_id, committed, ready_at)
+    select id, p_group, v_group.queue_id, committed, v_now
+    from ${s}.partition cross join lateral ${s}.number_up_to(partition.id, last_number, last_at,
+      v_group.start_at) as committed
+    where id = any (v_ids) and not exists (
+      select from ${s}.cursor where partition_id = partition.id and consumer_group = p_group)
+    on conflict do nothing;
+  v_last := case when cardinality(v_ids) = p_count then v_last end;
+  update ${s}.consumer_group set made_to = v_last
+    where queue_id = v_group.queue_id and name = p_group;
+  return v_last is null;
 end $$`,
 ];

@@ -205,7 +205,7 @@ end $$`,
   `
 -- Returns nothing where there is nothing to take; else, for each partition, a head, followed by the
 -- messages; and at last another partition that could have been taken from, without an id. One row
--- of nulls says that the group has not been recorded.
+-- of nulls says that the group has not been recorded, or not with all its cursors.
 create function ${s}.pop(
   p_tenant uuid, p_queue text, p_partition text, p_candidates text[], p_group text,
   p_batch integer, p_bytes bigint, p_partitions integer, p_lease_seconds integer, p_auto_ack boolean
@@ -249,7 +249,7 @@ begin
   end if;
   if p_group <> '${QUEUE_MODE}' then
     select start_at into v_start from ${s}.consumer_group
-      where queue_id = v_queue.id and name = p_group;
+      where queue_id = v_queue.id and name = p_group and made_to is null;
     if not found then
       return query select null::text, null::uuid, null::uuid, null::integer,
         null::uuid, null::text, null::text, null::boolean, null::text;

@@ -103,6 +103,8 @@ create table ${s}.consumer_group (
   queue_id uuid not null references ${s}.queue on delete cascade,
   name text collate "C" not null,
   start_at timestamptz not null, -- messages up to then are not for it; -infinity: all are
+  -- The partitions that were there before it have their cursors up to this name; null: all of them.
+  made_to text collate "C" default '',
   primary key (queue_id, name)
 );
 
