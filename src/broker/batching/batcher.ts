@@ -11,7 +11,7 @@ export interface CallSize {
 
 /** How many statements there are at once, and how large they become. */
 export interface BatchLimits {
-  /** At most this many statements are under way. */
+  /** At most this many statements of a lane are under way. */
   readonly statementsMax: number;
   /** At most this many items share a statement; a call that has more goes alone. */
   readonly itemsMax: number;
@@ -49,19 +49,26 @@ interface Pending<Call, Result> {
   readonly reject: (error: unknown) => void;
 }
 
+/** The calls that may share statements with each other. */
+interface Lane<Call, Result> {
+  /** Those that wait, in the order in which they came. */
+  readonly waiting: Pending<Call, Result>[];
+  /** How many statements are under way. */
+  underWay: number;
+}
+
 /**
- * Lets calls that arrive together share statements. While few statements are under way a call goes at
- * once, by itself. What arrives meanwhile waits and leaves together, in the order in which it came, as
- * soon as one of them has ended.
+ * Lets calls that arrive together share statements. While few statements of its lane are under way a
+ * call goes at once, by itself. What arrives meanwhile waits and leaves together, in the order in which
+ * it came, as soon as one of them has ended.
  *
  * Where a statement fails, its calls are tried in halves, down to each by itself, so that only those
  * fail that are at fault. Where PostgreSQL is away all of them fail: nothing is known of them then.
  */
 export class Batcher<Call, Result> {
   readonly #options: BatcherOptions<Call, Result>;
-  /** The calls that wait; those lanes first that have waited longest for their turn. */
-  readonly #lanes = new Map<string, Pending<Call, Result>[]>();
-  #underWay = 0;
+  /** Only those that have something waiting or under way. */
+  readonly #lanes = new Map<string, Lane<Call, Result>>();
 
   /** Makes one that has nothing to do. */
   constructor(options: BatcherOptions<Call, Result>) {
@@ -70,40 +77,40 @@ export class Batcher<Call, Result> {
 
   /** Resolves or rejects as the call would by itself. */
   call(call: Call): Promise<Result> {
-    const { laneOf, limits, clock } = this.#options;
+    const { laneOf, clock } = this.#options;
+    const name = laneOf(call);
+    let lane = this.#lanes.get(name);
+    if (lane === undefined) this.#lanes.set(name, lane = { waiting: [], underWay: 0 });
+    const { waiting } = lane;
     return new Promise((resolve, reject) => {
-      const pending = { call, arrivedAt: clock.now(), resolve, reject };
-      const name = laneOf(call);
-      const lane = this.#lanes.get(name);
-      if (lane === undefined) this.#lanes.set(name, [pending]);
-      else lane.push(pending);
-      if (this.#underWay < limits.statementsMax) this.#startNext();
+      waiting.push({ call, arrivedAt: clock.now(), resolve, reject });
+      this.#startNext(name, lane);
     });
   }
 
-  #startNext(): void {
-    for (const [name, lane] of this.#lanes) {
-      const batch = lane.splice(0, this.#countFitting(lane));
-      this.#lanes.delete(name);
-      // The others have their turn before what is left of this one.
-      if (lane.length > 0) this.#lanes.set(name, lane);
-      this.#underWay++;
-      this.#run(batch).then(() => {
-        this.#underWay--;
-        this.#startNext();
-      });
+  #startNext(name: string, lane: Lane<Call, Result>): void {
+    const { waiting } = lane;
+    if (waiting.length === 0) {
+      if (lane.underWay === 0) this.#lanes.delete(name);
       return;
     }
+    if (lane.underWay >= this.#options.limits.statementsMax) return;
+    const batch = waiting.splice(0, this.#countFitting(waiting));
+    lane.underWay++;
+    this.#run(lane, batch).then(() => {
+      lane.underWay--;
+      this.#startNext(name, lane);
+    });
   }
 
   /** How many calls from the first on can share a statement. */
-  #countFitting(lane: readonly Pending<Call, Result>[]): number {
+  #countFitting(waiting: readonly Pending<Call, Result>[]): number {
     const { sizeOf, keysOf = () => [], limits } = this.#options;
     const keys = new Set<string>();
     let items = 0;
     let characters = 0;
     let count = 0;
-    for (const { call } of lane) {
+    for (const { call } of waiting) {
       const size = sizeOf(call);
       items += size.items;
       characters += size.characters;
@@ -117,32 +124,29 @@ export class Batcher<Call, Result> {
   }
 
   /** Answers the calls of a batch; never rejects. */
-  async #run(batch: readonly Pending<Call, Result>[]): Promise<void> {
+  async #run(lane: Lane<Call, Result>, batch: readonly Pending<Call, Result>[]): Promise<void> {
     try {
       const results = await this.#options.run(batch.map(({ call }) => call));
       batch.forEach(({ resolve }, i) => resolve(results[i]!));
     } catch (error) {
       if (error instanceof StoreUnavailableError) {
         for (const { reject } of batch) reject(error);
-        this.#rejectWaiting(error);
+        this.#rejectWaiting(lane, error);
       } else if (batch.length === 1) {
         batch[0]!.reject(error);
       } else {
         const middle = batch.length >> 1;
         // One after the other: the calls keep their order.
-        await this.#run(batch.slice(0, middle));
-        await this.#run(batch.slice(middle));
+        await this.#run(lane, batch.slice(0, middle));
+        await this.#run(lane, batch.slice(middle));
       }
     }
   }
 
   /** What has waited for a statement that got no answer must not wait as long for its own. */
-  #rejectWaiting(error: StoreUnavailableError): void {
+  #rejectWaiting({ waiting }: Lane<Call, Result>, error: StoreUnavailableError): void {
     const latest = this.#options.clock.now() - PATIENCE_MS;
-    for (const [name, lane] of this.#lanes) {
-      const count = lane.findIndex(({ arrivedAt }) => arrivedAt > latest);
-      for (const { reject } of lane.splice(0, count < 0 ? lane.length : count)) reject(error);
-      if (lane.length === 0) this.#lanes.delete(name);
-    }
+    const count = waiting.findIndex(({ arrivedAt }) => arrivedAt > latest);
+    for (const { reject } of waiting.splice(0, count < 0 ? waiting.length : count)) reject(error);
   }
 }
