@@ -13,7 +13,7 @@ import type { SweepPosition, SweepStep } from "./store.ts";
 const MESSAGES_PER_STEP = 2000;
 
 /** So many partitions are looked at in one step. */
-const PARTITIONS_PER_STEP = 200;
+const PARTITIONS_PER_STEP = 500;
 
 /** Takes one step of a sweep, from the beginning where there is no position. */
 export async function sweep(
@@ -33,6 +33,13 @@ export async function sweep(
     next: queueId === null ? undefined : { queueId, ...(partition === null ? {} : { partition }) },
   };
 }
+
+/**
+ * Whether a cursor's group has to be done with a message. A queue that has groups, and was never popped
+ * without one, does not wait for queue mode.
+ */
+const countsForCompletion = (queue: string, hasGroups: string): string =>
+  `(consumer_group <> '${QUEUE_MODE}' or ${queue}.queue_mode_used or not ${hasGroups})`;
 
 /** What the schema needs for {@linkcode sweep}. */
 export const retentionFunctions = (s: string): readonly string[] => [
@@ -54,10 +61,9 @@ declare
   v_dedup_window interval := p_queue.dedup_window_seconds * interval '1 second';
 begin
   if p_queue.completed_retention_seconds > 0 then
-    -- A queue that has groups, and was never popped without one, does not wait for queue mode.
     select min(committed) into v_done from ${s}.cursor
       where partition_id = p_partition_id
-        and (consumer_group <> '${QUEUE_MODE}' or p_queue.queue_mode_used or not p_has_groups);
+        and ${countsForCompletion("p_queue", "p_has_groups")};
     select max(number) into v_seen from ${s}.completion
       where partition_id = p_partition_id
         and seen_at <= v_now - p_queue.completed_retention_seconds * interval '1 second';
@@ -130,6 +136,10 @@ declare
   v_left bigint := ${MESSAGES_PER_STEP};
   v_more boolean;
   v_count integer := 0;
+  v_now timestamptz := clock_timestamp();
+  v_kept_from timestamptz; -- what was stored before is too old
+  v_known_from timestamptz; -- what was accepted up to then makes no duplicates
+  v_completed_for interval;
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('queen_mesh sweep of ${s}', 0)) then
     return query select true, 0::bigint, null::uuid, null::text;
@@ -161,13 +171,44 @@ begin
         where id = v_queue.id and v_queue.queue_mode_used;
     end if;
   end if;
+  v_kept_from := case when v_queue.retention_seconds > 0
+    then v_now - v_queue.retention_seconds * interval '1 second' else '-infinity' end;
+  v_known_from := v_now - v_queue.dedup_window_seconds * interval '1 second';
+  v_completed_for := v_queue.completed_retention_seconds * interval '1 second';
   v_has_groups := exists (select from ${s}.consumer_group where queue_id = v_queue.id);
   for v_partition in
-    select id, name from ${s}.partition
-      where queue_id = v_queue.id and name > p_after
-      order by name limit ${PARTITIONS_PER_STEP}
+    -- Most partitions have nothing to remove, which a look into each of a few indexes tells.
+    select page.id, page.name,
+        coalesce(oldest.created_at < v_kept_from, false)
+          or exists (select from ${s}.swept
+            where partition_id = page.id and accepted_at <= v_known_from)
+          or coalesce(oldest.number <= done.committed, false) and (
+            exists (select from ${s}.completion
+              where partition_id = page.id and number >= oldest.number
+                and seen_at <= v_now - v_completed_for)
+            or not exists (select from ${s}.completion
+              where partition_id = page.id
+                and (number >= done.committed or seen_at > v_now - 0.1 * v_completed_for))
+          ) as has_work
+      from (
+        select id, name from ${s}.partition
+          where queue_id = v_queue.id and name > p_after
+          order by name limit ${PARTITIONS_PER_STEP}
+      ) page
+      left join lateral (
+        select number, created_at from ${s}.message
+          where partition_id = page.id order by number limit 1
+      ) oldest on true
+      left join lateral (
+        select min(committed) as committed from ${s}.cursor
+          where partition_id = page.id and v_completed_for > interval '0'
+            and oldest.number is not null and ${countsForCompletion("v_queue", "v_has_groups")}
+      ) done on true
+      order by page.name
   loop
-    v_left := v_left - ${s}.sweep_partition(v_queue, v_has_groups, v_partition.id, v_left);
+    if v_partition.has_work then
+      v_left := v_left - ${s}.sweep_partition(v_queue, v_has_groups, v_partition.id, v_left);
+    end if;
     v_count := v_count + 1;
     exit when v_left = 0; -- this partition may hold more
     p_after := v_partition.name;

@@ -234,7 +234,7 @@ Deno.test("a sweep goes on in small steps, over partitions and queues", async ()
     await store.configure(TENANT, { queue, options: { retentionSeconds: 100 } });
     await store.push(
       TENANT,
-      ids(450).map((id) => testItem(id, { queue, partition: `p${id}` })),
+      ids(700).map((id) => testItem(id, { queue, partition: `p${id}` })),
     );
   }
   await sql.unsafe(
@@ -250,7 +250,7 @@ Deno.test("a sweep goes on in small steps, over partitions and queues", async ()
     steps.push(removed);
     position = next;
   } while (position !== undefined);
-  assert.equal(steps.reduce((sum, removed) => sum + removed), 2 * (450 + 4999));
+  assert.equal(steps.reduce((sum, removed) => sum + removed), 2 * (700 + 4999));
   assert.ok(Math.max(...steps) <= 2000, String(steps));
   assert.deepEqual(await left(fixture), []);
 });

@@ -86,6 +86,8 @@ async function lock(
 ): Promise<string | undefined> {
   const { items, acks, requiredLeases } = request;
   if (!requiredLeases.every(isUuid)) throw new RolledBack(NOT_HELD);
+  // Pushes alone, or acks alone, take their locks in order by themselves.
+  if (requiredLeases.length === 0 && (items.length === 0 || acks.length === 0)) return undefined;
   const known = acks.filter(({ partitionId }) => isUuid(partitionId));
   const [row] = await send(
     `select ${schema}.lock_transaction($1::uuid, $2::text[], $3::text[], $4::uuid[], $5::text[],
