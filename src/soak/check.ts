@@ -22,6 +22,7 @@ export function check(events: readonly SoakEvent[], setting: Setting): Violation
   const found = [
     ...checkTroubles(events),
     ...checkPushes(messages),
+    ...checkOutages(events),
     ...checkDeliveries(events, messages),
     ...violations,
     ...[...orders.values()].flatMap((order) => checkPushOrder(order, messages)),
@@ -58,6 +59,27 @@ function checkPushes(messages: ReadonlyMap<string, KnownMessage>): Violation[] {
         `(event ${answeredAt})`;
       violations.push({ rule: "pushes are taken", text });
     });
+  }
+  return violations;
+}
+
+/** A call that began in an outage and was answered in it can say nothing that needs PostgreSQL. */
+function checkOutages(events: readonly SoakEvent[]): Violation[] {
+  const violations: Violation[] = [];
+  let begun: Set<number> | undefined;
+  for (const event of events) {
+    if (event.type === "outage") begun = event.begins ? new Set() : undefined;
+    else if (event.type === "sent") begun?.add(event.call);
+    else if (event.type === "answered" && begun?.has(event.call)) {
+      const { answer, call } = event;
+      if (answer.kind === "push" && answer.statuses.every((status) => status === "buffered")) {
+        continue;
+      }
+      const text = `the call ${call} was answered ${
+        JSON.stringify(answer)
+      } while PostgreSQL was away`;
+      violations.push({ rule: "outages are told", text });
+    }
   }
   return violations;
 }

@@ -40,6 +40,20 @@ Deno.test("a push may be repeated after a lost one and be a duplicate then, and 
   assert.deepEqual(broken(told().push("1", { status: "failed" })), ["pushes are taken"]);
 });
 
+Deno.test("while PostgreSQL is away only pushes are answered, and as buffered", () => {
+  const history = told().push("1");
+  const parked = history.send({ kind: "pop", group: "g" });
+  history.outage(true).answerPop(parked, "", "").push("2", { status: "buffered" });
+  history.lose(history.send({ kind: "pop", group: "g" }));
+  sound(history.outage(false).consume("g", "1 2"), ALONE);
+  assert.deepEqual(broken(told().outage(true).push("1").outage(false).consume("g", "1"), ALONE), [
+    "outages are told",
+  ]);
+  assert.deepEqual(broken(told().outage(true).pop("g", "", "").outage(false), ALONE), [
+    "outages are told",
+  ]);
+});
+
 Deno.test("what nobody pushed, or not there, is invented", () => {
   const elsewhere = told().push("1").push("2", { partition: "q" });
   elsewhere.consume("g", "1 2").consume("h", "1 2");

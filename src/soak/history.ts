@@ -78,6 +78,8 @@ export type SoakEvent =
   }
   /** Its outcome stays open: the connection broke, or the answer was that PostgreSQL is away. */
   | { readonly type: "lost"; readonly at: number; readonly call: number }
+  /** PostgreSQL cannot be reached any more, or is about to be back. */
+  | { readonly type: "outage"; readonly at: number; readonly begins: boolean }
   /** Something that never may happen, and needs no rule to be seen. */
   | { readonly type: "trouble"; readonly at: number; readonly text: string };
 
@@ -120,6 +122,11 @@ export class History {
   /** Nobody knows what became of a call. */
   lose(call: number): void {
     this.events.push({ type: "lost", at: this.#now(), call });
+  }
+
+  /** PostgreSQL cannot be reached any more, or is about to be back. */
+  noteOutage(begins: boolean): void {
+    this.events.push({ type: "outage", at: this.#now(), begins });
   }
 
   /** Something went wrong in itself. */

@@ -13,6 +13,7 @@ export type Rule = keyof typeof RULES;
 export const RULES = {
   "no trouble": "No replica ends by itself, and every answer is one that the API has",
   "pushes are taken": "A push is answered queued or buffered, or duplicate if it is repeated",
+  "outages are told": "While PostgreSQL is away, pushes are buffered and nothing else is answered",
   "nothing is invented": "What is delivered was pushed, to that partition",
   "stored once": "A transaction is one message, however often its push was repeated",
   "one order": "All groups get a partition's messages in one and the same order for the first time",

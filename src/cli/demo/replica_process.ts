@@ -22,6 +22,8 @@ export interface ReplicaProcessOptions {
   readonly settings: Readonly<Record<string, string>>;
   /** Its working directory, which also holds its log. */
   readonly directory: string;
+  /** The program that has `serve`; the one that this process runs where it is left out. */
+  readonly program?: string;
   /** Ends it where the demo cannot. */
   readonly guard: Guard;
   /** Told where it ends without having been asked to. */
@@ -61,10 +63,10 @@ export class ReplicaProcess {
 
   /** Starts it; it serves a moment later. */
   start(): void {
-    const { settings, directory, guard, onLost } = this.#options;
+    const { settings, directory, program = process.argv[1]!, guard, onLost } = this.#options;
     const log = openSync(this.#logPath, "a");
     // Deno reads these arguments as Node would, and runs the script with every permission.
-    const child = spawn(process.execPath, [process.argv[1]!, "serve"], {
+    const child = spawn(process.execPath, [program, "serve"], {
       cwd: directory,
       env: { ...inheritedSettings(), ...settings },
       stdio: ["ignore", log, log],

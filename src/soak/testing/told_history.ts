@@ -44,6 +44,11 @@ export class ToldHistory {
     return this;
   }
 
+  outage(begins: boolean): this {
+    this.#history.noteOutage(begins);
+    return this;
+  }
+
   report(text: string): this {
     this.#history.report(text);
     return this;

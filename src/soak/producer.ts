@@ -1,0 +1,42 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Prng } from "../simulation/prng.ts";
+import type { SoakClient } from "./client.ts";
+import type { World } from "./world.ts";
+
+/** The most messages in one push. */
+const PUSH_ITEMS_MAX = 6;
+
+/** The longest pause between two pushes, and after one that was not answered, in milliseconds. */
+const PAUSE_MS_MAX = 30;
+const RETRY_MS = 60;
+
+/**
+ * Pushes until it is told to stop, one push after the other, and stays with its replica as long as that
+ * answers. A push that is not answered is repeated, there or elsewhere, until it is.
+ */
+export async function produce(
+  { plan, progress, replicas, signal }: World,
+  { name, prng, client, isStopped }: {
+    readonly name: string;
+    readonly prng: Prng;
+    readonly client: SoakClient;
+    readonly isStopped: () => boolean;
+  },
+): Promise<void> {
+  let replica = prng.pick(replicas);
+  let count = 0;
+  while (!isStopped() && !signal.aborted) {
+    const items = Array.from({ length: prng.integer(1, PUSH_ITEMS_MAX) }, () => ({
+      partition: prng.pick(plan.partitions),
+      transaction: `${name}-${++count}`,
+    }));
+    while (!await client.push(replica, items)) {
+      if (signal.aborted) return;
+      if (prng.chance(0.7)) replica = prng.pick(replicas);
+      await delay(RETRY_MS);
+    }
+    do await delay(prng.integer(0, PAUSE_MS_MAX)); while (
+      progress.backlog > plan.backlogMax && !isStopped() && !signal.aborted
+    );
+  }
+}
