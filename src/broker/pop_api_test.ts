@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
 import { useTestStores } from "../testing/test_store.ts";
 import { Api } from "./testing/api.ts";
 import type { Reply } from "./testing/http_bench.ts";
@@ -8,6 +9,16 @@ const open = useTestStores();
 /** A replica on a store of its own. Nobody polls: only a wake answers a pop that waits. */
 async function start(): Promise<Api> {
   return await Api.start(await open());
+}
+
+/** Resolves once `isTrue` does to true. */
+async function until(what: string, isTrue: () => Promise<boolean>): Promise<void> {
+  const deadline = AbortSignal.timeout(20_000);
+  while (!await isTrue()) {
+    if (deadline.aborted) assert.fail(`${what}: not in time`);
+    // Nothing in this process may keep it from its sockets.
+    await delay(5);
+  }
 }
 
 function push(api: Api, queue: string, partition: string, ...payloads: unknown[]): Promise<Reply> {
@@ -133,8 +144,7 @@ Deno.test("of one completed, one failed and one completed, the last two come aga
   }));
   await api.call("/api/v1/ack/batch", { consumerGroup: "g", acknowledgments });
   // Nothing is delivered past what waits to be retried.
-  const [reply] = await park(api, `${path}&`);
-  assert.deepEqual(dataOf(await reply!), [2, 3, 4]);
+  assert.deepEqual(dataOf(await api.call(`${path}&wait=true`)), [2, 3, 4]);
 });
 
 Deno.test("one pop takes several partitions, and each message says where it is from", async () => {
@@ -254,4 +264,58 @@ Deno.test("a lease is extended, and one that is unknown or over is not", async (
     const late = await api.call(`/api/v1/lease/${id}/extend`, {});
     assert.deepEqual(late.body, { leaseId: decodeURIComponent(id), ...nothing, ...noTimes });
   }
+});
+
+Deno.test("a push that commits and wakes just before an ack does is not lost", async () => {
+  const opened = await open();
+  await using api = await Api.start(opened);
+  const { sql, schema } = opened;
+  for (const partition of ["a", "b"]) await push(api, "q", partition, partition);
+  const { messages } = (await api.call("/api/v1/pop/queue/q?partitions=2")).body;
+  // An ack of both takes their cursors in this order.
+  messages.sort((a: { partitionId: string }, b: { partitionId: string }) =>
+    a.partitionId < b.partitionId ? -1 : 1
+  );
+  const [first, second] = messages;
+  const [pushing, holder] = await Promise.all([sql.reserve(), sql.reserve()]);
+  await pushing.unsafe("begin");
+  await pushing.unsafe(
+    `select * from ${schema}.push('00000000-0000-0000-0000-000000000001', '{q}', $1::text[],
+      array[gen_random_uuid()], '{2}', '{2}')`,
+    [[first.partition]],
+  );
+  await holder.unsafe("begin");
+  await holder.unsafe(`select from ${schema}.cursor where partition_id = $1::uuid for update`, [
+    second.partitionId,
+  ]);
+  const acknowledgments = messages.map((
+    { transactionId, partitionId }: Record<string, string>,
+  ) => ({
+    transactionId,
+    partitionId,
+  }));
+  const acking = api.call("/api/v1/ack/batch", { acknowledgments });
+  // The ack has met the push half-way, and waits for the other cursor.
+  await until("the ack waits", async () => {
+    const [row] = await sql.unsafe(
+      `select exists (select from pg_stat_activity
+        where wait_event_type = 'Lock' and query like '%${schema}%ack%') as waits`,
+    );
+    return row!["waits"];
+  });
+  const [reply] = await park(api, "/api/v1/pop/queue/q?");
+  const { wake_queries } = await api.waker();
+  await pushing.unsafe("commit");
+  pushing.release();
+  await api.call("/internal/api/notify", { queue: "q", partition: first.partition });
+  // The wake of the push finds a cursor that the ack still holds.
+  await until("the wake is spent", async () => {
+    const counts = await api.waker();
+    return counts["wake_queries"]! > wake_queries! && counts["parked"] === 1;
+  });
+  await holder.unsafe("commit");
+  holder.release();
+  assert.equal((await acking).body.length, 2);
+  assert.deepEqual(dataOf(await reply!), [2]);
+  assert.equal((await api.waker())["poll_queries"], 0);
 });

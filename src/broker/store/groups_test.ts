@@ -192,6 +192,39 @@ Deno.test("partitions made while a group is recorded get its cursor", async () =
   assert.deepEqual([...found].toSorted(), names.toSorted());
 });
 
+Deno.test("a recording that broke off half-way is finished by the next pop, from the same start", async () => {
+  await using fixture = await open();
+  const { store, sql, schema } = fixture;
+  const names = ["a", "b", "c", "d", "e"];
+  for (const name of names) await push(fixture, "old", name);
+  const group = `'${TENANT}', 'orders', 'g'`;
+  await sql.unsafe(`select ${schema}.record_group(${group}, null, 0)`);
+  await push(fixture, "new", "f");
+  const [first] = await sql.unsafe(`select ${schema}.make_cursors(${group}, 2) as is_done`);
+  assert.equal(first!["is_done"], false);
+  for (const name of names) await push(fixture, "new", name);
+  const [queue] = await store.discover(TENANT, { consumerGroup: "g" });
+  assert.equal(queue?.isWorthAPop, true, "a pop has to finish it");
+  const taken = [];
+  for (let n = 0; n <= names.length; n++) taken.push(await pop(fixture, { start: "all" }));
+  assert.deepEqual(taken.map(({ batch }) => batch?.partition).toSorted(), [...names, "f"]);
+  assert.ok(taken.every((result) => idsOf(result)?.join() === "new"));
+});
+
+Deno.test("a group's cursors are made once, however many pops make them at once", async () => {
+  await using fixture = await open();
+  const { sql, schema } = fixture;
+  const names = Array.from({ length: 9 }, (_, n) => `p${n}`);
+  for (const name of names) await push(fixture, "1", name);
+  const group = `'${TENANT}', 'orders', 'g'`;
+  await sql.unsafe(`select ${schema}.record_group(${group}, '-infinity', 0)`);
+  await Promise.all(
+    names.map(() => sql.unsafe(`select ${schema}.make_cursors(${group}, 2)`)),
+  );
+  const taken = await Promise.all(names.map(() => pop(fixture)));
+  assert.deepEqual(taken.map(({ batch }) => batch?.partition).toSorted(), names);
+});
+
 Deno.test("a partition that a group has leased gives it nothing more, and others all", async () => {
   await using fixture = await open();
   await push(fixture, "1");
