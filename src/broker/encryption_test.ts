@@ -212,6 +212,7 @@ Deno.test("messages that cannot be opened are given back and shown to nobody", a
     assert.match(body.error, /QUEEN_ENCRYPTION_KEY/);
   }
   assert.equal(cluster.store.leaseCount, 0);
+  assert.equal((await strangers[0]!.call("/api/v1/pop/queue/q?autoAck=true")).status, 503);
   assert.deepEqual(await pop(a), [1]);
 });
 

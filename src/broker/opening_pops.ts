@@ -1,5 +1,7 @@
 import type { Logger } from "../mesh/runtime.ts";
+import type { ConfigCache } from "./config_cache.ts";
 import { type Payloads, SealedPayloadError } from "./payloads.ts";
+import { refusalOf } from "./sealing_pushes.ts";
 import type {
   PartitionName,
   PoppedBatch,
@@ -14,6 +16,8 @@ import type {
 export interface OpeningPopsOptions {
   /** Where the messages are. */
   readonly store: Pick<Store, "pop" | "giveBack">;
+  /** Says which queues are encrypted. */
+  readonly configs: Pick<ConfigCache, "get">;
   /** Opens payloads. */
   readonly payloads: Payloads;
   /** Where it is reported that one cannot be opened. */
@@ -23,12 +27,14 @@ export interface OpeningPopsOptions {
 /** Claims batches as the store does, and opens what is encrypted in them. */
 export class OpeningPops implements Pick<Store, "pop" | "giveBack"> {
   readonly #store: Pick<Store, "pop" | "giveBack">;
+  readonly #configs: Pick<ConfigCache, "get">;
   readonly #payloads: Payloads;
   readonly #logger: Logger;
 
   /** Puts it together. */
-  constructor({ store, payloads, logger }: OpeningPopsOptions) {
+  constructor({ store, configs, payloads, logger }: OpeningPopsOptions) {
     this.#store = store;
+    this.#configs = configs;
     this.#payloads = payloads;
     this.#logger = logger;
   }
@@ -40,6 +46,7 @@ export class OpeningPops implements Pick<Store, "pop" | "giveBack"> {
    * @throws {SealedPayloadError} Where nothing is left.
    */
   async pop(tenant: TenantId, query: PopQuery): Promise<PopResult> {
+    if (query.autoAck && !this.#payloads.hasKey) await this.#requireClear(tenant, query.queue);
     const result = await this.#store.pop(tenant, query);
     const { batch: first, others = [] } = result;
     if (first === undefined) return result;
@@ -59,6 +66,12 @@ export class OpeningPops implements Pick<Store, "pop" | "giveBack"> {
     const [batch, ...rest] = opened;
     if (batch === undefined) throw failure;
     return { ...result, batch, others: rest };
+  }
+
+  /** What is completed as it is claimed cannot be given back: it had better not be claimed. */
+  async #requireClear(tenant: TenantId, queue: string): Promise<void> {
+    const facts = await this.#configs.get({ tenant, queue });
+    if (facts?.encryptionEnabled) throw new SealedPayloadError(refusalOf(queue));
   }
 
   async #refuse(

@@ -175,6 +175,7 @@ export class Replica implements AsyncDisposable {
     this.#pops = new PopService({
       store: new OpeningPops({
         store: meterPops(new HotPops({ store, hotList: this.#hotList }), metrics),
+        configs,
         payloads,
         logger,
       }),

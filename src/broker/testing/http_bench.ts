@@ -109,7 +109,7 @@ export class HttpBench {
     });
     const { configs, payloads, spooler, flags } = this.upkeep;
     const pops = new PopService({
-      store: new OpeningPops({ store: this.upkeep.store, payloads, logger }),
+      store: new OpeningPops({ store: this.upkeep.store, configs, payloads, logger }),
       queues: store,
       clock,
       waker,
