@@ -43,15 +43,17 @@ export interface Connection {
   close(): void;
 }
 
-/** A bound TCP port. */
+/** A bound TCP port. At most one accept is under way at any time; the mesh sees to that. */
 export interface Listener {
   /** The port that was bound; the one chosen by the system where 0 was asked for. */
   readonly port: number;
 
   /**
    * Resolves to the next connection, with TCP_NODELAY and keepalive set, or to `null` once the
-   * listener is closed. A rejection concerns one connection (say, no file descriptor was free);
-   * the listener goes on.
+   * listener is closed. At most one accept is under way at a time. Rejects where a connection
+   * cannot be accepted now (no file descriptor is free, say): the listener goes on, and the caller
+   * should wait a little. A peer that has gone before it was accepted is passed over in silence:
+   * else whoever comes and goes could keep the others waiting.
    */
   accept(): Promise<Connection | null>;
 

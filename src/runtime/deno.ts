@@ -19,6 +19,9 @@ import { systemClock, systemRandom } from "./system.ts";
 
 export { listenHttp } from "./http.ts";
 
+/** What Deno's accept rejects with where the peer has gone meanwhile. */
+const GONE = new Set(["ENOTCONN", "ECONNABORTED", "ECONNRESET"]);
+
 /** The runtime as Deno offers it. Needs the permission to use the network. */
 export function denoRuntime(): Runtime {
   return {
@@ -72,20 +75,25 @@ class DenoListener implements Listener {
   }
 
   async accept(): Promise<Connection | null> {
-    if (this.#closed) return null;
-    let conn: Deno.TcpConn;
-    try {
-      conn = await this.#listener.accept();
-    } catch (error) {
-      // Closing under a pending accept makes Deno reject it.
-      if (this.#closed) return null;
-      throw error;
+    while (!this.#closed) {
+      let conn: Deno.TcpConn;
+      try {
+        conn = await this.#listener.accept();
+      } catch (error) {
+        // Closing under a pending accept makes Deno reject it.
+        if (this.#closed || GONE.has((error as { code?: string }).code ?? "")) continue;
+        throw error;
+      }
+      if (this.#closed) conn.close();
+      else {
+        try {
+          return adopt(conn, { keepAlive: true });
+        } catch {
+          // It has been closed: some systems refuse the options of a connection that was reset.
+        }
+      }
     }
-    if (this.#closed) {
-      conn.close();
-      return null;
-    }
-    return adopt(conn, { keepAlive: true });
+    return null;
   }
 
   close(): void {

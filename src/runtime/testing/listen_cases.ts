@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import type { Runtime } from "../../mesh/runtime.ts";
 import { acceptOne, bytesOf, dial, readText, writeAll } from "./pair.ts";
+import { rawClosed, rawConnect } from "./raw_peer.ts";
 import { type DefineTest, within } from "./within.ts";
 
 /** Defines the tests. */
@@ -81,6 +82,25 @@ export function listenCases(runtime: Runtime, test: DefineTest): void {
       accepted.close();
     }
     for (const connection of dialled) connection.close();
+    listener.close();
+  });
+
+  test("peers that have reset their connections keep nobody else waiting", async () => {
+    const listener = await network.listen({ port: 0, hostname: "127.0.0.1" });
+    for (let count = 0; count < 20; count++) {
+      const socket = await rawConnect(listener.port, "127.0.0.1");
+      socket.resetAndDestroy();
+      await rawClosed(socket);
+    }
+    const dialled = await dial(runtime, { ip: "127.0.0.1", port: listener.port });
+    await writeAll(dialled, bytesOf("alive"));
+    for (let text = ""; text !== "alive";) {
+      const accepted = await acceptOne(listener);
+      // Those that the system hands over all the same end at once.
+      text = await readText(accepted, 5).catch(() => "");
+      accepted.close();
+    }
+    dialled.close();
     listener.close();
   });
 }
