@@ -18,6 +18,9 @@ const LENGTH_BYTES = 4;
 /** The bytes that a decoder reads at once, unless told otherwise. */
 const CHUNK_BYTES = 65_536;
 
+/** The bytes of a decoder's first buffer: a HELLO fits, and who says none costs no more. */
+const FIRST_BYTES = 1024;
+
 /** The frame types that this protocol knows. A frame of any other type is skipped (FRM-9). */
 export const FRAME_TYPE = {
   MESSAGE_AVAILABLE: 1,
@@ -67,7 +70,10 @@ export class FrameError extends Error {
 export interface FrameDecoderOptions {
   /** The largest length to accept, at most and by default {@linkcode FRAME_LENGTH_MAX}. */
   readonly lengthMax?: number;
-  /** The buffer's normal size: how much one read can take. At least 5, by default 64 KiB. */
+  /**
+   * The buffer's normal size: how much one read can take. At least 5, by default 64 KiB. The first
+   * frame comes into a smaller one, of at most 1 KiB.
+   */
   readonly chunkBytes?: number;
 }
 
@@ -119,7 +125,7 @@ export class FrameDecoder {
     }
     this.lengthMax = lengthMax;
     this.#chunkBytes = chunkBytes;
-    this.#buffer = new Uint8Array(chunkBytes);
+    this.#buffer = new Uint8Array(Math.min(chunkBytes, FIRST_BYTES));
   }
 
   /**
@@ -149,6 +155,11 @@ export class FrameDecoder {
    */
   get partial(): boolean {
     return this.#end > this.#start;
+  }
+
+  /** The size of the buffer, in bytes: what the decoder takes of the memory. */
+  get bufferBytes(): number {
+    return this.#buffer.length;
   }
 
   /**

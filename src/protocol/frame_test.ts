@@ -207,7 +207,7 @@ Deno.test("an announced frame allocates as its bytes arrive, up to its end and n
   const bytes = encodeFrame(1, new Uint8Array(999_995));
   const decoder = new FrameDecoder();
   decoder.push(bytes.subarray(0, 5));
-  assert.equal(capacity(decoder), 65_536);
+  assert.equal(capacity(decoder), 1024);
   const sizes = new Set<number>();
   const frames = [];
   for (const frame of feed(decoder, bytes.subarray(5), 10_000)) {
@@ -223,10 +223,21 @@ Deno.test("an announced frame allocates as its bytes arrive, up to its end and n
     sizes.add(space.buffer.byteLength);
     space[0] = bytes[at]!;
     other.filled(1);
-    assert(space.buffer.byteLength <= Math.max(65_536, 2 * at));
+    assert(space.buffer.byteLength <= Math.max(1024, 2 * at));
     assert.equal(other.next(), undefined);
   }
-  assert.deepEqual([...sizes], [65_536, 131_072, 262_144, 524_288, 1_000_000]);
+  const doubled = Array.from({ length: 10 }, (_, step) => 1024 * 2 ** step);
+  assert.deepEqual([...sizes], [...doubled, 1_000_000]);
+});
+
+Deno.test("a decoder begins small and has its normal size after its first frame", () => {
+  const decoder = new FrameDecoder();
+  assert.equal(decoder.bufferBytes, 1024);
+  decoder.push(encodeFrame(4, "{}"));
+  assert.equal(decoder.bufferBytes, 1024);
+  assert.equal(decoder.next()?.type, 4);
+  assert.equal(decoder.space().length, 65_536);
+  assert.equal(decoder.bufferBytes, 65_536);
 });
 
 Deno.test("what follows a large frame is moved to a small buffer", () => {
