@@ -1,7 +1,9 @@
 import { FRAME_LENGTH_MAX, FRAME_TYPE, type FrameDecoder, FrameError } from "../protocol/frame.ts";
 import { decodeMessage, type Message } from "../protocol/messages.ts";
 import { messageOf } from "./dial.ts";
+import { BUFFERED_BYTES_MAX, type Guest, Guests } from "./guests.ts";
 import type { Handshake } from "./handshake.ts";
+import { LimitedLogger } from "./limited_logger.ts";
 import type { Liveness } from "./liveness.ts";
 import { Pause } from "./pause.ts";
 import type { Connection, Listener, Logger, Runtime } from "./runtime.ts";
@@ -18,20 +20,11 @@ const BIND_RETRY_MS = 5000;
 /** After an accept that failed (no file descriptor free, say) the next waits this long, in milliseconds. */
 const ACCEPT_RETRY_MS = 100;
 
-/** Connections without a verified HELLO; beyond it the oldest of them is closed. */
-const STRANGERS_MAX = 64;
-
-/** Connections with a verified HELLO, in all; beyond it the oldest is closed. */
-const PEERS_MAX = 256;
-
-/** Connections of one server id; beyond it the oldest is closed. */
-const CONNECTIONS_PER_SERVER_MAX = 4;
-
 /** What {@linkcode Inbound} rests on. */
 export interface InboundOptions {
   /** Connections and time. */
   readonly runtime: Runtime;
-  /** Where refusals are told. */
+  /** Where refusals are told, each kind a limited number of times a minute. */
   readonly logger: Logger;
   /** The port to listen on. */
   readonly port: number;
@@ -45,17 +38,10 @@ export interface InboundOptions {
   readonly liveness: Liveness;
   /** Makes the decoder of one connection. */
   readonly createDecoder: () => FrameDecoder;
-  /** Applies a message. What it throws is logged; the connection stays. */
+  /** Applies a message. What it throws or rejects with is logged; the connection stays. */
   readonly onMessage: (message: Message, from: string) => void;
   /** The peer of that number is this very node. */
   readonly onSelf: (peer: number) => void;
-}
-
-interface Accepted {
-  readonly connection: Connection;
-  readonly remote: string;
-  /** Known once its HELLO is verified. */
-  serverId: string | undefined;
 }
 
 /**
@@ -64,13 +50,13 @@ interface Accepted {
  */
 export class Inbound {
   readonly #options: InboundOptions;
+  readonly #logger: Logger;
   readonly #pause: Pause;
   #listener: Listener | undefined;
   #closed = false;
+  #bindFailed = false;
   #accepting: Promise<void> = Promise.resolve();
-  /** Both in the order in which they came. */
-  readonly #strangers = new Set<Accepted>();
-  readonly #peers = new Set<Accepted>();
+  readonly #guests = new Guests();
   readonly #serving = new Set<Promise<void>>();
 
   #received = 0;
@@ -79,12 +65,18 @@ export class Inbound {
   /** Does nothing yet. */
   constructor(options: InboundOptions) {
     this.#options = options;
+    this.#logger = new LimitedLogger(options.logger, options.runtime.clock);
     this.#pause = new Pause(options.runtime.clock);
   }
 
   /** The port that is bound, or undefined while none is. */
   get boundPort(): number | undefined {
     return this.#listener?.port;
+  }
+
+  /** The port could not be bound, and is still to be. */
+  get bindFailed(): boolean {
+    return this.#bindFailed && !this.#closed;
   }
 
   /** Frames after the HELLO, of any kind (LIV-4). */
@@ -108,21 +100,23 @@ export class Inbound {
     this.#closed = true;
     this.#listener?.close();
     this.#pause.end();
-    for (const accepted of [...this.#strangers, ...this.#peers]) accepted.connection.close();
+    this.#guests.closeAll();
     await this.#accepting;
     await Promise.all(this.#serving);
   }
 
   async #bind(): Promise<void> {
-    const { runtime, port, hostname, logger } = this.#options;
+    const { runtime, port, hostname } = this.#options;
     try {
       const where = hostname === undefined ? { port } : { port, hostname };
       const listener = await runtime.network.listen(where);
       if (this.#closed) return listener.close();
       this.#listener = listener;
-      logger.info("mesh port is bound", { port: listener.port });
+      this.#bindFailed = false;
+      this.#logger.info("mesh port is bound", { port: listener.port });
     } catch (error) {
-      logger.warn("mesh port cannot be bound; nothing is received until it can", {
+      this.#bindFailed = true;
+      this.#logger.warn("mesh port cannot be bound; nothing is received until it can", {
         port,
         reason: messageOf(error),
         retry_ms: BIND_RETRY_MS,
@@ -141,7 +135,7 @@ export class Inbound {
       try {
         connection = await this.#listener.accept();
       } catch (error) {
-        this.#options.logger.warn("accept failed", { reason: messageOf(error) });
+        this.#logger.warn("accept failed", { reason: messageOf(error) });
         await this.#pause.wait(ACCEPT_RETRY_MS);
         continue;
       }
@@ -156,37 +150,32 @@ export class Inbound {
 
   #admit(connection: Connection): void {
     if (this.#closed) return connection.close();
-    if (this.#strangers.size >= STRANGERS_MAX) closeOldest(this.#strangers);
-    const { ip, port } = connection.remote;
-    const accepted = { connection, remote: `${ip} port ${port}`, serverId: undefined };
-    this.#strangers.add(accepted);
-    const serving = this.#serve(accepted).finally(() => this.#serving.delete(serving));
+    const serving = this.#serve(this.#guests.admit(connection)).finally(() =>
+      this.#serving.delete(serving)
+    );
     this.#serving.add(serving);
   }
 
-  async #serve(accepted: Accepted): Promise<void> {
-    const { connection } = accepted;
+  async #serve(guest: Guest): Promise<void> {
     const decoder = this.#options.createDecoder();
     try {
-      if (await this.#greet(accepted, decoder)) await this.#receive(accepted, decoder);
+      if (await this.#greet(guest, decoder)) await this.#receive(guest, decoder);
     } catch (error) {
-      if (this.#strangers.has(accepted) || this.#peers.has(accepted)) {
-        this.#options.logger.warn("connection broke", {
-          remote: accepted.remote,
-          server: accepted.serverId,
+      if (this.#guests.has(guest)) {
+        this.#logger.warn("connection broke", {
+          remote: remoteOf(guest),
+          server: guest.serverId,
           reason: messageOf(error),
         });
       }
     } finally {
-      connection.close();
-      this.#strangers.delete(accepted);
-      this.#peers.delete(accepted);
+      this.#guests.close(guest);
     }
   }
 
   /** Takes the first frame and judges it; nothing is read meanwhile. True where it may come in. */
-  async #greet(accepted: Accepted, decoder: FrameDecoder): Promise<boolean> {
-    const { connection } = accepted;
+  async #greet(guest: Guest, decoder: FrameDecoder): Promise<boolean> {
+    const { connection } = guest;
     decoder.lengthMax = HELLO_LENGTH_MAX;
     let late = false;
     const deadline = this.#options.runtime.clock.setTimer(HELLO_MS_MAX, () => {
@@ -197,65 +186,60 @@ export class Inbound {
       let frame = decoder.next();
       while (frame === undefined) {
         const count = await connection.read(decoder.space());
-        if (late) return this.#refuse(accepted, `no HELLO within ${HELLO_MS_MAX} ms`);
+        if (late) return this.#refuse(guest, `no HELLO within ${HELLO_MS_MAX} ms`);
         if (count === null) return false;
         decoder.filled(count);
         frame = decoder.next();
       }
       deadline.cancel();
       const verdict = await this.#options.handshake.judge(frame);
-      if (!this.#strangers.has(accepted) || this.#closed) return false;
-      if (verdict.kind === "refused") return this.#refuse(accepted, verdict.reason);
+      if (!this.#guests.has(guest)) return false;
+      if (verdict.kind === "refused") return this.#refuse(guest, verdict.reason);
       if (verdict.kind === "self") {
         this.#options.onSelf(verdict.peer);
         return false;
       }
       decoder.lengthMax = FRAME_LENGTH_MAX;
-      this.#welcome(accepted, verdict.serverId);
+      this.#welcome(guest, verdict.serverId);
       return true;
     } catch (error) {
-      if (late) return this.#refuse(accepted, `no HELLO within ${HELLO_MS_MAX} ms`);
+      if (late) return this.#refuse(guest, `no HELLO within ${HELLO_MS_MAX} ms`);
       if (!(error instanceof FrameError)) throw error;
       // A length that no frame may have ends a stream, not a handshake (HSK-8).
       const isFrame = error.length > HELLO_LENGTH_MAX && error.length <= FRAME_LENGTH_MAX;
-      if (isFrame) return this.#refuse(accepted, `a HELLO of ${error.length} bytes`);
+      if (isFrame) return this.#refuse(guest, `a HELLO of ${error.length} bytes`);
       throw error;
     } finally {
       deadline.cancel();
     }
   }
 
-  #refuse(accepted: Accepted, reason: string): false {
+  #refuse(guest: Guest, reason: string): false {
     this.#handshakeFailures++;
-    this.#options.logger.warn("handshake refused", { remote: accepted.remote, reason });
+    this.#logger.warn("handshake refused", { remote: remoteOf(guest), reason });
     return false;
   }
 
-  #welcome(accepted: Accepted, serverId: string): void {
-    const { logger, liveness } = this.#options;
-    accepted.serverId = serverId;
-    this.#strangers.delete(accepted);
-    const same = [...this.#peers].filter((other) => other.serverId === serverId);
-    if (same.length >= CONNECTIONS_PER_SERVER_MAX) closeOldest(this.#peers, same);
-    else if (this.#peers.size >= PEERS_MAX) closeOldest(this.#peers);
-    this.#peers.add(accepted);
-    liveness.heard(serverId);
-    logger.info("server has connected", { server: serverId, remote: accepted.remote });
+  #welcome(guest: Guest, serverId: string): void {
+    this.#guests.welcome(guest, serverId);
+    this.#options.liveness.heard(serverId);
+    const fields = { server: serverId, remote: remoteOf(guest) };
+    this.#logger.info("server has connected", fields);
     if (serverId === this.#options.serverId) {
-      logger.warn("another node announces this node's own server id; give each its own", {
-        server: serverId,
-        remote: accepted.remote,
-      });
+      this.#logger.warn(
+        "another node announces this node's own server id; give each its own",
+        fields,
+      );
     }
   }
 
-  async #receive(accepted: Accepted, decoder: FrameDecoder): Promise<void> {
-    const { connection, serverId } = accepted;
+  async #receive(guest: Guest, decoder: FrameDecoder): Promise<void> {
+    const { connection, serverId } = guest;
     if (serverId === undefined) return;
     for (;;) {
       let heard = false;
       for (let frame = decoder.next(); frame !== undefined; frame = decoder.next()) {
-        if (!this.#peers.has(accepted)) return;
+        if (!this.#guests.has(guest)) return;
         this.#received++;
         if (!heard) this.#options.liveness.heard(serverId);
         heard = true;
@@ -263,30 +247,43 @@ export class Inbound {
         const message = decodeMessage(frame);
         if (message !== undefined) this.#dispatch(message, serverId);
       }
-      const count = await connection.read(decoder.space());
+      const space = decoder.space();
+      this.#bound(guest, decoder.bufferBytes);
+      const count = await connection.read(space);
       if (count === null) return;
       decoder.filled(count);
     }
   }
 
+  /** What all receive buffers take together has a limit too. */
+  #bound(guest: Guest, bufferBytes: number): void {
+    const closed = this.#guests.buffer(guest, bufferBytes);
+    if (closed === undefined) return;
+    this.#logger.warn("unfinished frames take too much memory; the largest is given up", {
+      remote: remoteOf(closed),
+      server: closed.serverId,
+      bytes_max: BUFFERED_BYTES_MAX,
+    });
+  }
+
   #dispatch(message: Message, from: string): void {
-    try {
-      this.#options.onMessage(message, from);
-    } catch (error) {
-      this.#options.logger.error("a message could not be applied", {
+    const failed = (error: unknown) => {
+      this.#logger.error("a message could not be applied", {
         type: message.type,
         server: from,
         reason: messageOf(error),
       });
+    };
+    try {
+      // A handler may be an async function: what that rejects with must not end the process.
+      const result: unknown = this.#options.onMessage(message, from);
+      if (result instanceof Promise) result.catch(failed);
+    } catch (error) {
+      failed(error);
     }
   }
 }
 
-/** Closes the first of `candidates` and takes it out of `all`. */
-function closeOldest(all: Set<Accepted>, candidates: Iterable<Accepted> = all): void {
-  for (const oldest of candidates) {
-    all.delete(oldest);
-    oldest.connection.close();
-    return;
-  }
+function remoteOf({ connection: { remote } }: Guest): string {
+  return `${remote.ip} port ${remote.port}`;
 }

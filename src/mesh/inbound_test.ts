@@ -207,13 +207,39 @@ Deno.test("strangers cannot lock a peer out: at the cap the oldest of them is cl
   await using mesh = new TestMesh();
   const node = await listening(mesh);
   const strangers: RawPeer[] = [];
-  for (let count = 0; count < 64; count++) strangers.push(await dial(mesh));
+  for (let count = 0; count < 256; count++) strangers.push(await dial(mesh));
   assert.equal(strangers.some((stranger) => stranger.isEnded), false);
   const peer = await dial(mesh);
   await peer.send(join(await hello(), WAKE));
   await mesh.pass(10);
   assert.deepEqual(queues(node), ["orders"]);
   assert.deepEqual(strangers.map((stranger) => stranger.isEnded).indexOf(false), 1);
+});
+
+Deno.test("strangers from one address cannot crowd out one from another, however many come", async () => {
+  await using mesh = new TestMesh();
+  const node = await listening(mesh);
+  const slow = await RawPeer.dial(mesh.network.host("c"), NODE);
+  const strangers: RawPeer[] = [];
+  for (let count = 0; count < 300; count++) strangers.push(await dial(mesh));
+  await mesh.pass(10);
+  assert.equal(strangers.filter((stranger) => stranger.isEnded).length, 45);
+  await slow.send(join(await hello(), WAKE));
+  await mesh.pass(10);
+  assert.deepEqual(queues(node), ["orders"]);
+});
+
+Deno.test("256 peers are let in: at the next the oldest is closed", async () => {
+  await using mesh = new TestMesh();
+  await listening(mesh);
+  const peers: RawPeer[] = [];
+  for (let count = 0; count < 258; count++) {
+    const peer = await dial(mesh);
+    peers.push(peer);
+    await peer.send(await hello(`server ${count}`));
+    await mesh.pass(5);
+  }
+  assert.deepEqual(peers.map((peer) => peer.isEnded).indexOf(false), 2);
 });
 
 Deno.test("a server id has four connections: at the fifth the oldest is closed", async () => {
@@ -283,6 +309,47 @@ Deno.test("what a handler throws is logged, and the connection stays", async () 
     server: "b",
     reason: "no such queue",
   });
+});
+
+Deno.test("what an asynchronous handler rejects with is logged too, and the connection stays", async () => {
+  await using mesh = new TestMesh();
+  const node = await listening(mesh, {
+    onMessage: () => Promise.reject(new Error("no such queue")),
+  });
+  const peer = await dial(mesh);
+  await peer.send(join(await hello(), WAKE));
+  await mesh.pass(10);
+  assert.equal(node.log.find(({ level }) => level === "error")?.fields["reason"], "no such queue");
+  assert.equal(peer.isEnded, false);
+});
+
+Deno.test("nothing is dispatched any more once a handler has closed the mesh", async () => {
+  await using mesh = new TestMesh();
+  const node = await listening(mesh, { onMessage: () => void node.mesh.close() });
+  const peer = await dial(mesh);
+  await peer.send(join(await hello(), WAKE, WAKE, WAKE));
+  await mesh.pass(10);
+  assert.deepEqual(queues(node), ["orders"]);
+  const { running, reason } = node.stats();
+  assert.deepEqual([running, reason], [false, undefined]);
+});
+
+Deno.test("refusals are logged 20 times a minute, and the next line says how many more there were", async () => {
+  await using mesh = new TestMesh();
+  const node = await listening(mesh);
+  const refused = async () => {
+    const peer = await dial(mesh);
+    await peer.send(WAKE);
+    await mesh.pass(5);
+  };
+  for (let count = 0; count < 30; count++) await refused();
+  const lines = () => node.log.filter(({ message }) => message === "handshake refused");
+  assert.equal(lines().length, 20);
+  assert.equal(node.stats().handshake_failures, 30);
+  await mesh.pass(60_000);
+  await refused();
+  await refused();
+  assert.deepEqual(lines().slice(20).map(({ fields }) => fields["omitted"]), [10, undefined]);
 });
 
 Deno.test("the listener never writes (HSK-10), and a heartbeat's own id is ignored", async () => {

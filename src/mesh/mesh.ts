@@ -20,8 +20,9 @@ export interface MeshOptions {
   readonly config: MeshSettings;
   /**
    * Applies a message that a peer sent; `from` is the server id that it announced. Called once for
-   * each frame, in the order in which the peer sent them. It should return soon; what it throws is
-   * logged. A message may come twice and may be lost: it is a hint.
+   * each frame, in the order in which the peer sent them, and never once the mesh is being closed.
+   * It should return soon: nothing else happens meanwhile. A promise is not waited for. What it
+   * throws or rejects with is logged. A message may come twice and may be lost: it is a hint.
    */
   readonly onMessage: (message: Message, from: string) => void;
   /** Where the mesh reports what an operator would want to know; nowhere where it is left out. */

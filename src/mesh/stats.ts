@@ -50,7 +50,7 @@ export interface EnabledStats {
   readonly enabled: true;
   /** The mesh port is bound. */
   readonly running: boolean;
-  /** Why it is not. */
+  /** Why it is not; left out before the start and after the close. */
   readonly reason?: "bind_failed";
 }
 
@@ -98,7 +98,7 @@ export function collectStats(sources: StatsSources): MeshStats {
     sequence_rejections: 0,
     enabled: true,
     running,
-    ...(running ? {} : { reason: "bind_failed" }),
+    ...(inbound.bindFailed ? { reason: "bind_failed" } : {}),
   };
 }
 

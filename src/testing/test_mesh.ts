@@ -67,7 +67,7 @@ export class TestMesh implements AsyncDisposable {
       },
       onMessage: (message, from) => {
         heard.push({ message, from });
-        onMessage?.(message, from);
+        return onMessage?.(message, from);
       },
       logger: { info: to("info"), warn: to("warn"), error: to("error") },
       createMac: createTestMac,
