@@ -7,18 +7,27 @@ import { type Popped, PopService } from "./pop_service.ts";
 import type { Ack, PartitionName } from "./store/store.ts";
 import { FakeStore } from "./testing/fake_store.ts";
 import { MemoryLogger } from "./testing/memory_logger.ts";
-import { Waker } from "./waker.ts";
+import { QUEUE_MODE, Waker } from "./waker.ts";
 import { Wakes } from "./wakes.ts";
 
 const TENANT = "00000000-0000-0000-0000-000000000001";
 const QUEUE = "q";
 const PARTITIONS = ["p0", "p1", "p2", "p3"];
+const GROUPS = [QUEUE_MODE, "g"];
 const LATENCY_MS_MAX = 10;
 /** A query takes at most this long: three legs with autoAck. */
 const QUERY_MS_MAX = 3 * LATENCY_MS_MAX;
 
 type Step =
-  | { do: "pop"; filter: string | undefined; batch: number; autoAck: boolean; waitMs: number }
+  | {
+    do: "pop";
+    group: string;
+    filter: string | undefined;
+    partitions: number;
+    batch: number;
+    autoAck: boolean;
+    waitMs: number;
+  }
   | { do: "push"; partitions: string[] }
   | { do: "ack"; pick: number; status: Ack["status"] }
   | { do: "ackLate"; pick: number }
@@ -36,7 +45,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 4,
     arbitrary: fc.record({
       do: fc.constant("pop" as const),
+      group: fc.constantFrom(...GROUPS),
       filter: fc.option(partition, { nil: undefined }),
+      partitions: fc.constantFrom(1, 1, 3),
       batch: fc.constantFrom(1, 2, 10),
       autoAck: fc.boolean(),
       waitMs: fc.constantFrom(30, 1e7, 1e7),
@@ -70,6 +81,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 interface Waiting {
+  readonly group: string;
   readonly filter: string | undefined;
   readonly abort: () => void;
 }
@@ -140,8 +152,15 @@ class World {
   /** The partitions that somebody who waits could take from. */
   stranded(): string[] {
     const waiting = [...this.waiting];
-    return this.store.takeable(QUEUE)
-      .filter((name) => waiting.some(({ filter }) => filter === undefined || filter === name));
+    return GROUPS.flatMap((group) =>
+      this.store.takeable(QUEUE, group)
+        .filter((name) =>
+          waiting.some((each) =>
+            each.group === group && (each.filter === undefined || each.filter === name)
+          )
+        )
+        .map((name) => `${name} for ${group}`)
+    );
   }
 
   /** Ends everything and checks that nothing is left. */
@@ -155,15 +174,17 @@ class World {
     assert.equal(this.clock.pending, 0, "timers");
   }
 
-  #pop({ filter, batch, autoAck, waitMs }: Extract<Step, { do: "pop" }>): void {
+  #pop({ group, filter, partitions, batch, autoAck, waitMs }: Extract<Step, { do: "pop" }>): void {
     const controller = new AbortController();
-    const waiting = { filter, abort: () => controller.abort() };
+    const waiting = { group, filter, abort: () => controller.abort() };
     this.waiting.add(waiting);
     controller.signal.addEventListener("abort", () => this.waiting.delete(waiting));
     this.pops.pop({
       tenant: TENANT,
       query: {
         queue: QUEUE,
+        consumerGroup: group,
+        partitions,
         batch,
         autoAck,
         ...(filter === undefined ? {} : { partition: filter }),
@@ -190,13 +211,16 @@ class World {
     { withLease }: { readonly withLease: boolean },
   ): void {
     if (batch?.leaseId === undefined) return;
-    const { partitionId, messages, leaseId } = batch;
-    const acks = messages.map(({ transactionId }): Ack => ({
-      transactionId,
-      partitionId,
-      status,
-      ...(withLease ? { leaseId } : {}),
-    }));
+    const { consumerGroup } = batch;
+    const acks = [batch, ...batch.others].flatMap(({ partitionId, messages, leaseId }) =>
+      messages.map(({ transactionId }): Ack => ({
+        transactionId,
+        partitionId,
+        status,
+        consumerGroup,
+        ...(withLease ? { leaseId: leaseId! } : {}),
+      }))
+    );
     this.store.ack(TENANT, acks).then(({ available }) => this.#announce(available));
   }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { OutgoingMessage } from "../protocol/messages.ts";
 import { settle, VirtualClock } from "../simulation/virtual_clock.ts";
 import type { PopWaitSettings } from "./backoff.ts";
+import { DelayedWakes } from "./delayed_wakes.ts";
 import { type Popped, PopService } from "./pop_service.ts";
 import { type PopQuery, StoreUnavailableError } from "./store/store.ts";
 import { FakeStore } from "./testing/fake_store.ts";
@@ -260,6 +261,59 @@ Deno.test("a batch whose reply cannot be delivered is given back and wakes the n
   assert.deepEqual(bench.store.givenBack, [first!.batch!.leaseId]);
   assert.equal(second!.batch?.partition, "p");
   await bench.assertNothingLeft();
+});
+
+Deno.test("all batches of a reply that cannot be delivered are given back and wake their group", async () => {
+  const bench = new Bench();
+  const group = { consumerGroup: "g", start: "all" } as const;
+  await bench.push("p1", "p2");
+  const [taken] = await bench.park(1, { ...group, partitions: 2 });
+  assert.deepEqual(taken!.batch?.others.map(({ partition }) => partition), ["p2"]);
+  const asked = [...await bench.park(2, group), ...await bench.park(1, { partition: "p3" })];
+  bench.pops.watchDelivery(TENANT, taken!.batch!, Promise.reject(new Error("connection reset")));
+  await bench.clock.advance(30);
+  assert.equal(bench.store.givenBack.length, 2);
+  assert.deepEqual(asked.map(({ batch }) => batch?.partition).toSorted(), ["p1", "p2", undefined]);
+  bench.waker.close();
+  await bench.clock.advance(10);
+  await bench.assertNothingLeft();
+});
+
+Deno.test("one pop that takes the messages of several wakes spends them all", async () => {
+  const bench = new Bench();
+  const [all, other] = [
+    ...await bench.park(1, { partitions: 10 }),
+    ...await bench.park(1, { partitions: 10 }),
+  ];
+  await bench.push("p1", "p2", "p3");
+  await bench.clock.advance(100);
+  const taken = [all!, other!].flatMap(({ batch }) => batch ? [batch, ...batch.others] : []);
+  assert.deepEqual(taken.map(({ partition }) => partition).toSorted(), ["p1", "p2", "p3"]);
+  assert(bench.pops.counts.wakeQueries <= 3, `${bench.pops.counts.wakeQueries} queries`);
+  bench.waker.close();
+  await bench.assertNothingLeft();
+});
+
+Deno.test("what autoAck leaves for later wakes the group when it is time", async () => {
+  const bench = new Bench();
+  const pop = bench.store.pop.bind(bench.store);
+  const place = { queue: "q", partition: "p" };
+  bench.store.pop = async (tenant, query) => ({
+    ...await pop(tenant, query),
+    left: [],
+    delayed: [{ ...place, delayMs: 500 }],
+  });
+  new DelayedWakes({ clock: bench.clock, wakes: bench.wakes });
+  await bench.push("p", "p");
+  const [first] = await bench.park(1, { batch: 1, autoAck: true });
+  await bench.clock.advance(5);
+  assert.equal(first!.batch?.messages.length, 1);
+  const woken: unknown[] = [];
+  bench.waker.wake = (wake) => woken.push(wake);
+  await bench.clock.advance(499);
+  assert.deepEqual(woken, []);
+  await bench.clock.advance(1);
+  assert.deepEqual(woken, [{ tenant: TENANT, ...place, group: "__QUEUE_MODE__" }]);
 });
 
 Deno.test("a batch that was delivered is not given back", async () => {

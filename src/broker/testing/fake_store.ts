@@ -62,6 +62,8 @@ interface FakeLease {
 interface FakeCursor {
   cursor: number;
   lease: FakeLease | undefined;
+  /** How many transactions that are under way hold its row: a pop passes it over meanwhile. */
+  locks: number;
 }
 
 interface FakePartition {
@@ -70,8 +72,6 @@ interface FakePartition {
   readonly messages: FakeMessage[];
   /** By group. A group that is not in it starts at the beginning. */
   readonly cursors: Map<string, FakeCursor>;
-  /** How many transactions that are under way hold its row: a pop passes it over meanwhile. */
-  locks: number;
 }
 
 /** What a {@linkcode FakeStore} is made of. */
@@ -290,11 +290,12 @@ export class FakeStore implements Store {
     const other = ready[batches.length];
     let free: FakePartition[] = [];
     if (query.autoAck) {
-      claimed.forEach((partition) => partition.locks++);
+      const cursors = claimed.map((partition) => this.#cursor(partition, group));
+      cursors.forEach((cursor) => cursor.locks++);
       await this.#leg();
-      claimed.forEach((partition, i) => {
-        partition.locks--;
-        this.#cursor(partition, group).cursor += batches[i]!.messages.length;
+      cursors.forEach((cursor, i) => {
+        cursor.locks--;
+        cursor.cursor += batches[i]!.messages.length;
       });
       free = claimed.filter((partition) => this.#canTake(partition, group));
     }
@@ -306,6 +307,15 @@ export class FakeStore implements Store {
       more: other && { queue: queueName, partition: other.name },
       left: free.map(({ name }) => ({ queue: queueName, partition: name })),
     };
+  }
+
+  async popTogether(
+    tenant: TenantId,
+    queries: readonly PopQuery[],
+  ): Promise<readonly PopResult[]> {
+    const results: PopResult[] = [];
+    for (const query of queries) results.push(await this.pop(tenant, query));
+    return results;
   }
 
   async discover(_tenant: TenantId, filter: DiscoveryFilter): Promise<readonly DiscoveredQueue[]> {
@@ -338,19 +348,27 @@ export class FakeStore implements Store {
 
   async ack(_tenant: TenantId, acks: readonly Ack[]): Promise<AckResult> {
     await this.#leg();
-    const locked = [...new Set(acks.map(({ partitionId }) => this.#partitions.get(partitionId)))]
-      .filter((partition) => partition !== undefined);
-    const groups = [...new Set(acks.map(({ consumerGroup = QUEUE_MODE }) => consumerGroup))];
-    locked.forEach((partition) => partition.locks++);
+    const places = new Map(acks.flatMap(({ partitionId, consumerGroup: group = QUEUE_MODE }) => {
+      const partition = this.#partitions.get(partitionId);
+      return partition ? [[JSON.stringify([partitionId, group]), { partition, group }]] : [];
+    }));
+    const locked = [...places.values()].map(({ partition, group }) => ({
+      partition,
+      group,
+      cursor: this.#cursor(partition, group),
+    }));
+    locked.forEach(({ cursor }) => cursor.locks++);
     await this.#leg();
     const outcomes = acks.map((ack) => this.#ack(ack));
-    locked.forEach((partition) => partition.locks--);
+    locked.forEach(({ cursor }) => cursor.locks--);
     // Read after the commit: a push that committed during the transaction woke those who could not
     // take its message yet.
-    const available = groups.flatMap((consumerGroup) =>
-      locked.filter((partition) => this.#canTake(partition, consumerGroup))
-        .map(({ queue, name }) => ({ queue, partition: name, consumerGroup }))
-    );
+    const available = locked.filter(({ partition, group }) => this.#canTake(partition, group))
+      .map(({ partition: { queue, name }, group }) => ({
+        queue,
+        partition: name,
+        consumerGroup: group,
+      }));
     await this.#leg();
     return { outcomes, available, delayed: this.delayed };
   }
@@ -515,13 +533,15 @@ export class FakeStore implements Store {
 
   #canTake(partition: FakePartition, group: string): boolean {
     const cursor = this.#cursor(partition, group);
-    return cursor.cursor < partition.messages.length && partition.locks === 0 &&
+    return cursor.cursor < partition.messages.length && cursor.locks === 0 &&
       !this.#isLeased(cursor);
   }
 
   #cursor({ cursors }: FakePartition, group: string): FakeCursor {
     let cursor = cursors.get(group);
-    if (cursor === undefined) cursors.set(group, cursor = { cursor: 0, lease: undefined });
+    if (cursor === undefined) {
+      cursors.set(group, cursor = { cursor: 0, lease: undefined, locks: 0 });
+    }
     return cursor;
   }
 
@@ -561,7 +581,6 @@ export class FakeStore implements Store {
         name,
         messages: [],
         cursors: new Map(),
-        locks: 0,
       };
       partition = made;
       partitions.set(name, made);
