@@ -95,7 +95,15 @@ const PROOFS: Readonly<Record<string, Proof>> = {
   },
   "GET /api/v1/pop/queue/:queue": popsOwn("/api/v1/pop/queue/q"),
   "GET /api/v1/pop/queue/:queue/partition/:partition": popsOwn("/api/v1/pop/queue/q/partition/p"),
-  "GET /api/v1/pop": popsOwn("/api/v1/pop?namespace=n&task=t"),
+  "GET /api/v1/pop": async (api) => {
+    const path = "/api/v1/pop?namespace=n&task=t";
+    await popsOwn(path)(api);
+    // A queue is made by its first pop: that of another tenant is not even looked for.
+    await api.call("/api/v1/configure", { queue: "own", namespace: "n", task: "t" }, A);
+    assert.equal((await api.call(path, undefined, B)).status, 204);
+    assert.equal((await api.call("/api/v1/dlq?queue=own", undefined, B)).status, 404);
+    assert.equal((await api.call("/api/v1/dlq?queue=own", undefined, A)).status, 200);
+  },
   "POST /api/v1/ack": acksOwn((api, ack, tenant) => api.call("/api/v1/ack", ack, tenant)),
   "POST /api/v1/ack/batch": acksOwn((api, ack, tenant) =>
     api.call("/api/v1/ack/batch", { acknowledgments: [ack] }, tenant)
