@@ -111,6 +111,15 @@ Deno.test("candidates are tried first and in their order, and then what else is 
   ]);
 });
 
+Deno.test("a candidate that does not fit any more is named, since nobody else could take it", async () => {
+  await using fixture = await open();
+  await push(fixture, "a", "b", "c");
+  const candidates = ["b", "c"];
+  const first = await pop(fixture, { candidates, partitions: 3, bytesMax: 4 });
+  assert.deepEqual(taken(first), [["b", ["b1"]]]);
+  assert.deepEqual(first.more, { queue: "orders", partition: "c" });
+});
+
 Deno.test("a lease is extended from now on and never made shorter", async () => {
   await using fixture = await open();
   const { store, sql, schema } = fixture;

@@ -43,10 +43,10 @@ export async function pop(pool: Pool, schema: string, parts: PopParts): Promise<
   const { queue, consumerGroup: group = QUEUE_MODE, start = "new" } = query;
   const arrivedAt = query.arrivedAt ?? now();
   const rows = await claim(pool, schema, parts);
-  if (!isUnknownGroup(rows)) return toResult(queue, rows);
+  if (!isUnknownGroup(rows)) return toPopResult(queue, rows);
   const waitedMs = () => now() - arrivedAt;
   await recordGroup(pool, schema, { tenant, queue, group, start, waitedMs });
-  return toResult(queue, (await claim(pool, schema, parts)).filter((row) => !isUnknown(row)));
+  return toPopResult(queue, (await claim(pool, schema, parts)).filter((row) => !isUnknown(row)));
 }
 
 function claim(pool: Pool, schema: string, { tenant, query }: PopParts): Promise<readonly Row[]> {
@@ -68,7 +68,8 @@ function claim(pool: Pool, schema: string, { tenant, query }: PopParts): Promise
   );
 }
 
-function isUnknownGroup([row]: readonly Row[]): boolean {
+/** Whether a pop says that its group has not been recorded. */
+export function isUnknownGroup([row]: readonly Row[]): boolean {
   return row !== undefined && isUnknown(row);
 }
 
@@ -77,8 +78,8 @@ function isUnknown(row: Row): boolean {
   return row["partition"] === null && row["id"] === null;
 }
 
-/** Each batch comes as a head and its messages; at last comes what can be taken from besides. */
-function toResult(queue: string, rows: readonly Row[]): PopResult {
+/** What a pop found. Each batch comes as a head and its messages; at last comes what can be taken from besides. */
+export function toPopResult(queue: string, rows: readonly Row[]): PopResult {
   const batches: (PoppedBatch & { readonly messages: PoppedMessage[] })[] = [];
   const left: PartitionName[] = [];
   const delayed: DelayedPartition[] = [];
@@ -232,7 +233,7 @@ declare
   v_bytes bigint := 0;
   v_is_open boolean := false;
   v_claimed record;
-  v_name text;
+  v_passed_over uuid;
   v_cursor ${s}.cursor;
   v_ready cursor for
     select cursor.* from ${s}.cursor
@@ -288,8 +289,10 @@ begin
     select * into v_claimed from ${s}.claim(v_queue, v_cursor, v_start, v_mature, v_window,
       p_batch - v_count, p_bytes - v_bytes, v_count = 0, p_lease_seconds, p_auto_ack);
     if v_claimed.p_end is null then
-      exit when v_count > 0; -- it does not fit any more
-      continue; -- a sweep took them just now
+      continue when v_count = 0; -- a sweep took them just now
+      -- It does not fit any more. Meanwhile nobody else could take it.
+      v_passed_over := v_cursor.partition_id;
+      exit;
     end if;
     v_taken := v_taken || v_cursor.partition_id;
     v_count := v_count + v_claimed.p_count;
@@ -313,6 +316,10 @@ begin
     if p_partition is null then
       perform ${s}.clear_ready(v_queue, p_group, v_now, v_start, v_mature, v_window);
     end if;
+  elsif v_passed_over is not null then
+    return query select partition.name, null::uuid, null::uuid, null::integer,
+        null::uuid, null::text, null::text, null::boolean, null::text
+      from ${s}.partition where id = v_passed_over;
   elsif p_partition is null then
     return query select partition.name, null::uuid, null::uuid, null::integer,
         null::uuid, null::text, null::text, null::boolean, null::text
