@@ -10,10 +10,13 @@ import { QUEUE_MODE } from "./pop.ts";
 import type { SweepPosition, SweepStep } from "./store.ts";
 
 /** So many messages are removed in one step. */
-const MESSAGES_PER_STEP = 2000;
+const MESSAGES_PER_STEP = 1000;
 
 /** So many partitions are looked at in one step. */
 const PARTITIONS_PER_STEP = 500;
+
+/** Something is removed from so many of them at most. */
+const SWEPT_PER_STEP = 100;
 
 /** Takes one step of a sweep, from the beginning where there is no position. */
 export async function sweep(
@@ -136,6 +139,7 @@ declare
   v_left bigint := ${MESSAGES_PER_STEP};
   v_more boolean;
   v_count integer := 0;
+  v_swept integer := 0;
   v_now timestamptz := clock_timestamp();
   v_kept_from timestamptz; -- what was stored before is too old
   v_known_from timestamptz; -- what was accepted up to then makes no duplicates
@@ -208,12 +212,15 @@ begin
   loop
     if v_partition.has_work then
       v_left := v_left - ${s}.sweep_partition(v_queue, v_has_groups, v_partition.id, v_left);
+      v_swept := v_swept + 1;
     end if;
     v_count := v_count + 1;
     exit when v_left = 0; -- this partition may hold more
     p_after := v_partition.name;
+    exit when v_swept = ${SWEPT_PER_STEP};
   end loop;
   return query select false, ${MESSAGES_PER_STEP} - v_left, v_queue.id,
-    case when v_left = 0 or v_count = ${PARTITIONS_PER_STEP} then p_after end;
+    case when v_left = 0 or v_swept = ${SWEPT_PER_STEP} or v_count = ${PARTITIONS_PER_STEP}
+      then p_after end;
 end $$`,
 ];

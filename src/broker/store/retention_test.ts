@@ -251,7 +251,7 @@ Deno.test("a sweep goes on in small steps, over partitions and queues", async ()
     position = next;
   } while (position !== undefined);
   assert.equal(steps.reduce((sum, removed) => sum + removed), 2 * (700 + 4999));
-  assert.ok(Math.max(...steps) <= 2000, String(steps));
+  assert.ok(Math.max(...steps) <= 1000, String(steps));
   assert.deepEqual(await left(fixture), []);
 });
 
