@@ -1,3 +1,4 @@
+import { checkNonEmpty, checkString, show } from "../protocol/check.ts";
 import { type Env, readBoolean, readHost, readInteger, readText, TIMER_MS_MAX } from "./env.ts";
 import { parsePeers, type PeerAddress } from "./peers.ts";
 import type { Random } from "./runtime.ts";
@@ -41,19 +42,27 @@ export type MeshSettings = Partial<MeshConfig> & Pick<MeshConfig, "serverId">;
 /**
  * Fills settings up with {@linkcode MESH_DEFAULTS}.
  *
- * @throws {TypeError} Where the server id is empty or not a string.
+ * @throws {TypeError} Where a field has the wrong type, or the server id or a host is empty. A field
+ * that is there and undefined counts as wrong: a secret that is missing by mistake must not open the
+ * mesh.
  * @throws {RangeError} Where a number is out of its bounds.
  */
 export function completeMeshConfig(settings: MeshSettings): MeshConfig {
   const config = { ...MESH_DEFAULTS, ...settings };
-  const { serverId, port, peers, heartbeatMs, deadThresholdMs } = config;
-  if (typeof serverId !== "string" || serverId === "") {
-    throw new TypeError(`serverId must be a string that is not empty, not ${String(serverId)}`);
+  const { enabled, serverId, port, hostname, peers, secret } = config;
+  const { heartbeatMs, deadThresholdMs } = config;
+  if (typeof enabled !== "boolean") {
+    throw new TypeError(`enabled must be a boolean, got ${show(enabled)}`);
   }
+  checkNonEmpty("serverId", serverId);
   checkInteger("port", port, { min: 0, max: 65_535 });
-  for (const peer of peers) {
+  if (hostname !== undefined) checkNonEmpty("hostname", hostname);
+  if (!Array.isArray(peers)) throw new TypeError(`peers must be an array, got ${show(peers)}`);
+  for (const peer of peers as readonly PeerAddress[]) {
+    checkNonEmpty("the host of a peer", peer.host);
     checkInteger(`the port of ${peer.host}`, peer.port, { min: 1, max: 65_535 });
   }
+  checkString("secret", secret);
   checkInteger("heartbeatMs", heartbeatMs, { min: 1, max: TIMER_MS_MAX });
   checkInteger("deadThresholdMs", deadThresholdMs, { min: 1, max: TIMER_MS_MAX });
   return config;
@@ -61,7 +70,9 @@ export function completeMeshConfig(settings: MeshSettings): MeshConfig {
 
 function checkInteger(name: string, value: number, { min, max }: { min: number; max: number }) {
   if (!Number.isInteger(value) || value < min || value > max) {
-    throw new RangeError(`${name} must be a whole number from ${min} to ${max}, not ${value}`);
+    throw new RangeError(
+      `${name} must be a whole number from ${min} to ${max}, got ${show(value)}`,
+    );
   }
 }
 
@@ -98,7 +109,8 @@ export function meshConfigFromEnv(env: Env, sources: MeshConfigSources = {}): Me
   const hostname = readHost(env, "QUEEN_MESH_HOST");
   const list = readText(env, "QUEEN_MESH_PEERS") ?? readText(env, "QUEEN_UDP_PEERS") ?? "";
   const { peers, warnings } = parsePeers(list, port);
-  warnings.forEach(sources.warn ?? ((message) => console.warn(message)));
+  const { warn = (message: string) => console.warn(message) } = sources;
+  for (const warning of warnings) warn(warning);
   return {
     enabled: readBoolean(env, "QUEEN_SYNC_ENABLED", MESH_DEFAULTS.enabled),
     serverId: readText(env, "QUEEN_SERVER_ID") ?? defaultServerId(sources),

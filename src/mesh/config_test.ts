@@ -126,3 +126,35 @@ for (const [field, settings] of outOfBounds) {
     );
   });
 }
+
+Deno.test("a secret that is missing by mistake does not open the mesh", () => {
+  const settings = { serverId: "a", secret: undefined } as unknown as MeshSettings;
+  assert.throws(() => completeMeshConfig(settings), {
+    name: "TypeError",
+    message: "secret must be a string, got undefined",
+  });
+});
+
+Deno.test("settings of the wrong type are refused", () => {
+  for (
+    const wrong of [
+      { serverId: 7 },
+      { serverId: "" },
+      { enabled: "false" },
+      { hostname: "" },
+      { peers: "a,b" },
+      { peers: [{ port: 1 }] },
+      { peers: [{ host: "", port: 1 }] },
+    ]
+  ) {
+    const settings = { serverId: "a", ...wrong } as unknown as MeshSettings;
+    assert.throws(() => completeMeshConfig(settings), TypeError, JSON.stringify(wrong));
+  }
+});
+
+Deno.test("who is told of a warning is told of nothing else", () => {
+  const told: unknown[][] = [];
+  const warn = (...all: unknown[]) => void told.push(all);
+  meshConfigFromEnv({ QUEEN_MESH_PEERS: "a:x,b:y" }, { hostName: "h", warn });
+  assert.deepEqual(told.map((all) => all.length), [1, 1]);
+});
