@@ -244,7 +244,7 @@ export class OutboundPeer {
     } catch (error) {
       reason = messageOf(error);
     }
-    if (this.#session?.connection === connection) this.#end(reason);
+    if (this.#session?.connection === connection) this.#endByPeer(reason);
   }
 
   async #write(): Promise<void> {
@@ -257,7 +257,7 @@ export class OutboundPeer {
         this.#sent += this.#queue.taken(await this.#hand(connection, run));
       }
     } catch (error) {
-      if (this.#session?.connection === connection) this.#end(messageOf(error));
+      if (this.#session?.connection === connection) this.#endByPeer(messageOf(error));
     }
     this.#writing = false;
     if (this.#session === undefined) this.#dropQueue();
@@ -283,6 +283,12 @@ export class OutboundPeer {
       if (this.#suspect && this.#proved()) this.#announce(connection);
       this.#scheduleHeartbeat(connection);
     });
+  }
+
+  /** A listener that refuses the HELLO says so by closing alone: soon after it, that is suspected. */
+  #endByPeer(reason: string): void {
+    const isSoon = this.#state === "connected" && !this.#proved();
+    this.#end(isSoon ? `${reason} soon after the HELLO${HINT}` : reason);
   }
 
   /** Ends the session, if there is one: what waited for it is stale from here on (TOP-5). */
@@ -313,7 +319,7 @@ export class OutboundPeer {
     } else if (this.#selfProofs > 0) {
       this.#lastError = "it seems to be this node itself";
     } else {
-      this.#fail(connected && !proved ? `${reason} soon after the HELLO${HINT}` : reason);
+      this.#fail(reason);
     }
   }
 
