@@ -1,4 +1,4 @@
-import { hintText } from "../protocol/message_text.ts";
+import { hintText, toTexts } from "../protocol/message_text.ts";
 import type { OutgoingHint } from "../protocol/messages.ts";
 
 /** Hints that wait for the end of the turn leave early beyond this many characters. */
@@ -29,7 +29,7 @@ export class HintBatch {
    * @throws {RangeError} Where a hint does not fit into a frame; likewise.
    */
   add(hints: readonly OutgoingHint[]): void {
-    const texts = hints.map(hintText);
+    const texts = toTexts(hints, hintText);
     if (texts.length === 0) return;
     if (this.#calls === 0) queueMicrotask(() => this.flush());
     this.#calls++;

@@ -127,6 +127,7 @@ Deno.test("a hint that cannot be sent is refused where it is asked for, and noth
       [[good, { queue: "" }], TypeError],
       [[good, { queue: "orders", tenant: "acme" }], TypeError],
       [[good, { queue: "x".repeat(17_000_000) }], RangeError],
+      [undefined as unknown as [], { name: "TypeError", message: /^items must be an array/ }],
     ] as const
   ) {
     assert.throws(() => a!.mesh.broadcast({ type: "message_available", items }), expected);

@@ -7,7 +7,14 @@
 import { BATCH_FRAME_BYTES_MAX, batchText, groupByBytes } from "./batch.ts";
 import { show } from "./check.ts";
 import { encodeFrame, FRAME_HEADER_BYTES, FRAME_TYPE, writeFrameHeader } from "./frame.ts";
-import { configText, dirtyHintText, heartbeatText, hintText, modeText } from "./message_text.ts";
+import {
+  configText,
+  dirtyHintText,
+  heartbeatText,
+  hintText,
+  modeText,
+  toTexts,
+} from "./message_text.ts";
 import type { OutgoingMessage } from "./messages.ts";
 
 const UTF8 = new TextEncoder();
@@ -119,9 +126,3 @@ export class FrameWriter {
 }
 
 type Emit = (frame: Uint8Array) => void;
-
-/** Every item as JSON text, so that all are known to be sound before one is emitted. */
-function toTexts<Hint>(items: readonly Hint[], toText: (hint: Hint) => string): string[] {
-  if (!Array.isArray(items)) throw new TypeError(`items must be an array, got ${show(items)}`);
-  return items.map(toText);
-}

@@ -12,6 +12,20 @@ import type { OutgoingDirtyHint, OutgoingHint } from "./messages.ts";
 import { DEFAULT_TENANT, parseTenant } from "./tenant.ts";
 
 /**
+ * Every item as JSON text, so that all are known to be sound before one is sent.
+ *
+ * @throws {TypeError} Where they are no array, or as `toText` does.
+ * @throws {RangeError} As `toText` does.
+ */
+export function toTexts<Hint>(
+  items: readonly Hint[],
+  toText: (hint: Hint) => string,
+): string[] {
+  if (!Array.isArray(items)) throw new TypeError(`items must be an array, got ${show(items)}`);
+  return items.map(toText);
+}
+
+/**
  * One available partition as JSON text: equal texts are equal hints.
  *
  * @throws {TypeError} Where a name is no string, the queue is empty, or the tenant is no UUID.
