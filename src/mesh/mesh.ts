@@ -93,7 +93,8 @@ export class Mesh implements AsyncDisposable {
   /**
    * Puts the node together; it does nothing before {@linkcode Mesh.start | start}.
    *
-   * @throws {TypeError} Where the server id is empty or not a string.
+   * @throws {TypeError} Where a field of the configuration has the wrong type, or the server id or a
+   * host is empty.
    * @throws {RangeError} Where a number of the configuration is out of its bounds.
    */
   constructor(options: MeshOptions, parts: Partial<MeshParts> = {}) {
@@ -148,7 +149,10 @@ export class Mesh implements AsyncDisposable {
 
   /**
    * Binds the mesh port and begins to dial. A port that cannot be bound is no failure: it is logged
-   * and tried again every 5 s. Without peers, or switched off, it does nothing (TOP-7).
+   * and tried again every 5 s. Without peers, or switched off, it does nothing (TOP-7). Starting
+   * twice is harmless.
+   *
+   * @throws {Error} Where the mesh has been closed.
    */
   start(): Promise<void> {
     if (this.#closing !== undefined) throw new Error("a closed mesh cannot be started again");

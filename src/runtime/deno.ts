@@ -17,7 +17,7 @@ import { abortable } from "./abortable.ts";
 import { bindEveryAddress, plainIp, resolveHost } from "./address.ts";
 import { systemClock, systemRandom } from "./system.ts";
 
-export { listenHttp } from "./http.ts";
+export * from "./http.ts";
 
 /** What Deno's accept rejects with where the peer has gone meanwhile. */
 const GONE = new Set(["ENOTCONN", "ECONNABORTED", "ECONNRESET"]);

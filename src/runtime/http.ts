@@ -18,6 +18,8 @@ import type {
 } from "../broker/http_seam.ts";
 import { bindEveryAddress } from "./address.ts";
 
+export type { Delivery, HttpHandler, HttpListener, HttpListenOptions };
+
 /** How many connections there can be at a time, where the options do not say. */
 const CONNECTIONS_MAX = 10_000;
 
