@@ -75,6 +75,7 @@ async function takePostgresAway(
   if (signal.aborted) return;
   const restore = await fault(server);
   history.noteOutage(true);
+  progress.isPostgresAway = true;
   print(`PostgreSQL is ${what}`);
   const { buffered } = progress.pushes;
   const { pop } = progress.refused;
@@ -89,6 +90,7 @@ async function takePostgresAway(
     } messages were buffered ` +
       `and ${progress.refused.pop - pop} pops refused`,
   );
+  progress.isPostgresAway = false;
   history.noteOutage(false);
   await restore();
 }

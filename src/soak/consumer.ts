@@ -67,7 +67,7 @@ export class Consumer {
     const timer = hangUp && setTimeout(() => hangUp.abort(), prng.integer(1, WAIT_MS_MAX));
     const options: PopOptions = {
       parameters: {
-        batch: String(prng.pick([1, 3, 20, 100])),
+        batch: String(prng.pick([1, 10, 50, 200])),
         partitions: String(prng.pick([1, 1, 2, 4])),
         subscriptionMode: mode,
       },

@@ -1,13 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Prng } from "../simulation/prng.ts";
 import type { SoakClient } from "./client.ts";
-import type { World } from "./world.ts";
+import type { Progress } from "./progress.ts";
+import type { SoakPlan, World } from "./world.ts";
 
 /** The most messages in one push. */
 const PUSH_ITEMS_MAX = 6;
 
-/** The longest pause between two pushes, and after one that was not answered, in milliseconds. */
+/** The longest pause between two pushes, also while PostgreSQL is away, in milliseconds. */
 const PAUSE_MS_MAX = 30;
+const AWAY_PAUSE_MS_MAX = 300;
+
+/** The pause after a push that was not answered, in milliseconds. */
 const RETRY_MS = 60;
 
 /**
@@ -35,8 +39,12 @@ export async function produce(
       if (prng.chance(0.7)) replica = prng.pick(replicas);
       await delay(RETRY_MS);
     }
-    do await delay(prng.integer(0, PAUSE_MS_MAX)); while (
-      progress.backlog > plan.backlogMax && !isStopped() && !signal.aborted
-    );
+    await delay(prng.integer(0, progress.isPostgresAway ? AWAY_PAUSE_MS_MAX : PAUSE_MS_MAX));
+    while (isTooFarAhead(progress, plan) && !isStopped() && !signal.aborted) await delay(RETRY_MS);
   }
+}
+
+/** While PostgreSQL is away nobody gets anything, and pushing goes on all the same. */
+function isTooFarAhead(progress: Progress, { backlogMax }: SoakPlan): boolean {
+  return !progress.isPostgresAway && progress.backlog > backlogMax;
 }

@@ -30,6 +30,9 @@ import type { SoakPlan, World } from "./world.ts";
 const START_MS_MAX = 60_000;
 const DRAIN_MS_MAX = 120_000;
 
+/** When the late group comes, in parts of the whole time. */
+const LATE_STARTS = [0.1, 0.3, 0.5, 0.8];
+
 /** How often progress is told, in milliseconds. */
 const PROGRESS_MS = 5000;
 
@@ -138,7 +141,8 @@ async function build(
   const directory = await makeDirectory(options, cleanup);
   const server = await startEmbeddedPostgres();
   cleanup.add(() => server.stop());
-  const guard = new Guard(join(directory, "spools"));
+  // Where this process is killed, nothing stays that it was not asked to keep.
+  const guard = new Guard(options.directory === undefined ? directory : join(directory, "spools"));
   cleanup.add(() => guard.dismiss());
   const replicas = await makeReplicas({
     count: options.replicas,
@@ -187,7 +191,7 @@ async function configure({ plan, replicas }: World): Promise<void> {
   await response.body?.cancel();
 }
 
-/** Starts producers and consumers. The late group comes when a third of the time is over. */
+/** Starts producers and consumers. The late group comes at some time or other. */
 function startPeople(world: World) {
   const { plan, prng } = world;
   const client = new SoakClient(world);
@@ -210,7 +214,8 @@ function startPeople(world: World) {
   const consumers = [...plan.consumers].flatMap(([group, count]) =>
     Array.from({ length: count }, () => consume(group, "all"))
   );
-  const late = delay(plan.durationMs / 3).then(() => consume(plan.lateGroup, "new"));
+  const lateMs = plan.durationMs * prng.pick(LATE_STARTS);
+  const late = delay(lateMs).then(() => consume(plan.lateGroup, "new"));
   return {
     async stopProducers() {
       isPushing = false;
