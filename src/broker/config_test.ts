@@ -16,6 +16,7 @@ Deno.test("a replica has the documented defaults", () => {
   assert.equal(config.mesh.hostname, undefined);
   assert.equal(config.tenancy, false);
   assert.equal(config.cacheRefreshMs, 60_000);
+  assert.equal(config.defaultSubscriptionMode, "new");
   assert.deepEqual(config.spool, { directory: "queen-spool/host", bytesMax: 1_073_741_824 });
   assert.equal(config.encryptionKeyHex, undefined);
   assert.deepEqual(config.hotList, { enabled: true, reseedMs: 30_000, idleSweepMs: 300_000 });
@@ -32,6 +33,7 @@ Deno.test("a replica is set up by the environment", () => {
     QUEEN_TENANCY_HEADER: "true",
     QUEEN_HOTLIST: "off",
     QUEEN_CACHE_REFRESH_INTERVAL_MS: "5000",
+    DEFAULT_SUBSCRIPTION_MODE: "all",
     FILE_BUFFER_DIR: "/data/spool",
     FILE_BUFFER_MAX_BYTES: "1000000",
     QUEEN_ENCRYPTION_KEY: "0123456789ABCDEF".repeat(4),
@@ -41,6 +43,7 @@ Deno.test("a replica is set up by the environment", () => {
   assert.equal(config.tenancy, true);
   assert.equal(config.hotList?.enabled, false);
   assert.equal(config.cacheRefreshMs, 5000);
+  assert.equal(config.defaultSubscriptionMode, "all");
   assert.deepEqual(config.spool, { directory: "/data/spool", bytesMax: 1_000_000 });
   assert.equal(config.encryptionKeyHex, "0123456789ABCDEF".repeat(4));
   assert.equal(config.port, 8080);
@@ -57,6 +60,7 @@ for (
     ["QUEEN_TENANCY_HEADER", "maybe"],
     ["QUEEN_CACHE_REFRESH_INTERVAL_MS", "0"],
     ["FILE_BUFFER_MAX_BYTES", "1G"],
+    ["DEFAULT_SUBSCRIPTION_MODE", "latest"],
     ["QUEEN_ENCRYPTION_KEY", "0123"],
     ["QUEEN_ENCRYPTION_KEY", "g".repeat(64)],
   ] as const

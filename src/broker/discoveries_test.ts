@@ -182,6 +182,30 @@ Deno.test("a queue that no longer matches wakes nobody once that is known", asyn
   await bench.assertNothingLeft();
 });
 
+Deno.test("a group has waited for a new queue since the oldest pop by namespace that still waits", async () => {
+  const bench = new Bench();
+  const arrivals: (number | undefined)[] = [];
+  const pop = bench.store.pop.bind(bench.store);
+  bench.store.pop = (tenant, query) => {
+    arrivals.push(query.arrivedAt);
+    return pop(tenant, query);
+  };
+  await bench.clock.advance(1000);
+  const controller = new AbortController();
+  const filter = { namespace: "n", consumerGroup: "g" };
+  bench.pop(filter, { signal: controller.signal });
+  await bench.clock.advance(1000);
+  await bench.configure({ q: "n" });
+  bench.pop(filter);
+  await bench.clock.advance(100);
+  controller.abort();
+  await bench.configure({ q2: "n" });
+  bench.pop(filter);
+  await bench.clock.advance(100);
+  assert.deepEqual([...new Set(arrivals)], [1000, 2010]);
+  await bench.assertNothingLeft();
+});
+
 Deno.test("what a pop by namespace leaves wakes the next one", async () => {
   const bench = new Bench();
   await bench.configure({ q: "n" });

@@ -93,6 +93,15 @@ Deno.test("subscriptionMode and subscriptionFrom say where a group starts", asyn
   assert.deepEqual(await pop("subscriptionMode=new"), [1], "queue mode is always all");
 });
 
+Deno.test("where no pop says it, a group starts as the replica is set up", async () => {
+  const config = { defaultSubscriptionMode: "all" } as const;
+  await using api = await Api.start(await open(), { config });
+  await push(api, "q", "p", 1);
+  assert.deepEqual(dataOf(await api.call("/api/v1/pop/queue/q?consumerGroup=a")), [1]);
+  const path = "/api/v1/pop/queue/q?consumerGroup=b&subscriptionMode=new";
+  assert.deepEqual(dataOf(await api.call(path)), []);
+});
+
 Deno.test("a partition made while a new group is parked is seen from its first message", async () => {
   await using api = await start();
   await push(api, "q", "old", "old");

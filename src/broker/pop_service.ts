@@ -224,6 +224,8 @@ export class PopService {
     waiter: Waiter | undefined,
   ): Promise<PopResult & { readonly queue: string }> {
     const { namespace: _, task: __, ...rest } = query;
+    // A queue that is new to the group has been waited for since then.
+    const arrivedAt = waiter?.group.oldestArrival ?? query.arrivedAt;
     for (;;) {
       const found = await this.#queues.discover(tenant, query);
       const names = found.map(({ queue }) => queue);
@@ -232,7 +234,11 @@ export class PopService {
         this.#waker.resolve(toDiscoveryTarget(tenant, query), names);
       for (const { queue, isWorthAPop } of found) {
         if (!isWorthAPop || signal.aborted) continue;
-        const result = await this.#store.pop(tenant, { ...rest, queue });
+        const result = await this.#store.pop(tenant, {
+          ...rest,
+          queue,
+          ...(arrivedAt === undefined ? {} : { arrivedAt }),
+        });
         if (result.batch !== undefined) return { ...result, queue };
       }
       if (!isNews || signal.aborted) return { queue: "", batch: undefined, more: undefined };

@@ -20,6 +20,8 @@ export interface WaitGroupOptions extends Omit<WaitLineOptions, "partition"> {
 export class WaitGroup {
   readonly #options: WaitGroupOptions;
   readonly #lines = new Map<string, WaitLine>();
+  /** Everybody in it, who armed first before the others. */
+  readonly #waiters = new Set<Waiter>();
   /** Who holds the wake for a partition. */
   readonly #holders = new Map<string, Waiter>();
 
@@ -38,9 +40,20 @@ export class WaitGroup {
     return line;
   }
 
+  /** Since when somebody has been waiting in it without a break, in milliseconds. */
+  get oldestArrival(): number | undefined {
+    for (const { armedAt } of this.#waiters) return armedAt;
+    return undefined;
+  }
+
   /** Everybody in it. */
   waiters(): Waiter[] {
-    return [...this.#lines.values()].flatMap((line) => line.waiters());
+    return [...this.#waiters];
+  }
+
+  /** Takes in a new waiter. */
+  arm(waiter: Waiter): void {
+    this.#waiters.add(waiter);
   }
 
   /**
@@ -73,8 +86,9 @@ export class WaitGroup {
     this.#spendOne(waiter, ANY, waiter.began);
   }
 
-  /** Gives the wakes of a waiter that has left to others, and forgets what is empty. */
-  passOn(waiter: Waiter): void {
+  /** Takes a waiter out, gives the wakes that it holds to others, and forgets what is empty. */
+  leave(waiter: Waiter): void {
+    this.#waiters.delete(waiter);
     const partitions = [...waiter.wakes.keys()];
     waiter.wakes.clear();
     for (const partition of partitions) this.#holders.delete(partition);

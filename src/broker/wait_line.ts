@@ -59,15 +59,6 @@ export class WaitLine {
     return undefined;
   }
 
-  /** Everybody in it. */
-  waiters(): Waiter[] {
-    const waiters = [...this.#querying];
-    for (let waiter = this.#parked.first; waiter !== undefined; waiter = waiter.next) {
-      waiters.push(waiter);
-    }
-    return waiters;
-  }
-
   /** Takes in a new waiter, which is about to query. */
   arm(waiter: Waiter): void {
     this.#querying.add(waiter);

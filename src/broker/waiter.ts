@@ -13,6 +13,8 @@ export type Release = "wake" | "poll" | "timeout" | "left" | "closed";
 export interface WaiterOptions {
   /** Its place among the waiters: who armed earlier is older. */
   readonly sequence: number;
+  /** When it was armed, in milliseconds. */
+  readonly armedAt: number;
   /** Numbers events, so that a wake can be told to be older or newer than a query. */
   readonly tick: () => number;
   /** Its group. */
@@ -32,6 +34,8 @@ export interface WaiterOptions {
 export class Waiter implements Parked {
   /** Its place among the waiters. */
   readonly sequence: number;
+  /** When it was armed, in milliseconds. */
+  readonly armedAt: number;
   /** Its group. */
   readonly group: WaitGroup;
   /** Its line. */
@@ -52,12 +56,14 @@ export class Waiter implements Parked {
   #isDone = false;
 
   /** Arms it; it counts as querying until it parks. */
-  constructor({ sequence, tick, group, line }: WaiterOptions) {
+  constructor({ sequence, armedAt, tick, group, line }: WaiterOptions) {
     this.sequence = sequence;
+    this.armedAt = armedAt;
     this.#tick = tick;
     this.group = group;
     this.line = line;
     line.arm(this);
+    group.arm(this);
   }
 
   /** Whether it is parked: neither querying nor done. */
@@ -140,7 +146,7 @@ export class Waiter implements Parked {
     const resume = this.#resume;
     this.#resume = undefined;
     this.line.remove(this, { isParked: resume !== undefined });
-    this.group.passOn(this);
+    this.group.leave(this);
     resume?.(end);
   }
 }

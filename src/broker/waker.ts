@@ -89,6 +89,7 @@ export class Waker {
       : this.#group(target);
     const waiter = new Waiter({
       sequence: this.#sequence++,
+      armedAt: this.#clock.now(),
       tick: () => ++this.#ticks,
       group,
       line: group.line(isDiscovery ? undefined : target.partition),

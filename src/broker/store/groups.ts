@@ -106,7 +106,11 @@ begin
   select id into v_queue_id from ${s}.queue where tenant = p_tenant and name = p_queue for update;
   insert into ${s}.consumer_group (queue_id, name, start_at)
     select v_queue_id, p_group, v_start where v_queue_id is not null
-    on conflict do nothing;
+    on conflict (queue_id, name) do update set start_at = v_start
+      -- Of first pops that arrive together the earliest counts, while nothing follows from the start
+      -- of another one yet.
+      where p_start is null and consumer_group.made_to = ''
+        and consumer_group.start_at between v_start and statement_timestamp();
 end $$`,
   `
 -- Makes the cursors of a group for some of the partitions that were there before it. Returns whether

@@ -211,6 +211,28 @@ Deno.test("a recording that broke off half-way is finished by the next pop, from
   assert.ok(taken.every((result) => idsOf(result)?.join() === "new"));
 });
 
+Deno.test("of first pops that arrive together, the earliest counts", async () => {
+  await using fixture = await open();
+  const { sql, schema } = fixture;
+  await push(fixture, "1");
+  const group = `'${TENANT}', 'orders', 'g'`;
+  const age = async () => {
+    const [row] = await sql.unsafe(
+      `select extract(epoch from clock_timestamp() - start_at) as s from ${schema}.consumer_group`,
+    );
+    return Number(row!["s"]);
+  };
+  for (const waitedMs of [0, 500_000, 100_000]) {
+    await sql.unsafe(`select ${schema}.record_group(${group}, null, ${waitedMs})`);
+  }
+  assert.ok(await age() >= 500, `${await age()}`);
+  // It is over once a cursor has been made.
+  await sql.unsafe(`select ${schema}.make_cursors(${group}, 1)`);
+  await sql.unsafe(`select ${schema}.record_group(${group}, null, 900000)`);
+  assert.ok(await age() < 900, `${await age()}`);
+  assert.deepEqual(idsOf(await pop(fixture)), ["1"]);
+});
+
 Deno.test("a group's cursors are made once, however many pops make them at once", async () => {
   await using fixture = await open();
   const { sql, schema } = fixture;

@@ -8,6 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { MESH_DEFAULTS } from "../../mesh/config.ts";
 import { denoRuntime } from "../../runtime/deno.ts";
 import type { TestStore } from "../../testing/test_store.ts";
+import type { ReplicaConfig } from "../config.ts";
 import { createApp } from "../http/app.ts";
 import type { HttpParts } from "../http/parts.ts";
 import { Replica } from "../replica.ts";
@@ -31,6 +32,14 @@ export interface ApiRequest extends CallOptions {
   readonly path: string;
 }
 
+/** How the replica differs. */
+export interface ApiOptions {
+  /** Whether requests name their tenant. */
+  readonly tenancy?: boolean;
+  /** What else of its configuration is set. */
+  readonly config?: Partial<ReplicaConfig>;
+}
+
 /** One replica on a store in PostgreSQL, and a client of it. */
 export class Api implements AsyncDisposable {
   readonly logger: MemoryLogger = new MemoryLogger();
@@ -38,7 +47,7 @@ export class Api implements AsyncDisposable {
   readonly #http = new MemoryHttp();
   readonly #replica: Replica;
 
-  private constructor(opened: TestStore, { tenancy }: { readonly tenancy: boolean }) {
+  private constructor(opened: TestStore, { config = {}, tenancy = false }: ApiOptions) {
     this.#opened = opened;
     this.#replica = new Replica({
       runtime: denoRuntime(),
@@ -50,6 +59,7 @@ export class Api implements AsyncDisposable {
         popWait: NO_POLLS,
         tenancy,
         mesh: { ...MESH_DEFAULTS, serverId: "a" },
+        ...config,
       },
       logger: this.logger,
     });
@@ -58,7 +68,7 @@ export class Api implements AsyncDisposable {
   /** Starts a replica on `opened`, which it closes in the end. */
   static async start(
     opened: TestStore,
-    options: { readonly tenancy: boolean } = { tenancy: false },
+    options: ApiOptions = {},
   ): Promise<Api> {
     const api = new Api(opened, options);
     await api.#replica.start();
