@@ -82,6 +82,19 @@ Deno.test("a message given back on one replica wakes a pop parked on another", a
   assert.equal((await waker(b))["replies_by_wake"], 1);
 });
 
+Deno.test("a pop by namespace on one replica finds a queue that is configured and pushed to on another", async () => {
+  await using cluster = new Cluster();
+  const [a, b] = await cluster.pair();
+  const reply = b.call("/api/v1/pop?namespace=n&wait=true");
+  await cluster.pass(10);
+  await cluster.run(a.call("/api/v1/configure", { body: { queue: "q", namespace: "n" } }));
+  await cluster.pass(20);
+  await push(cluster, a, "p");
+  await cluster.pass(20);
+  assert.equal((await reply).body.queue, "q");
+  assert.equal((await waker(b))["poll_queries"], 0);
+});
+
 Deno.test("a hint for another tenant wakes nobody", async () => {
   await using cluster = new Cluster();
   const { replica, http } = cluster.make("b", ["x"]);
