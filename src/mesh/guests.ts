@@ -2,7 +2,7 @@ import { FRAME_LENGTH_MAX } from "../protocol/frame.ts";
 import type { Connection } from "./runtime.ts";
 
 /** Connections without a verified HELLO; beyond it one of them is closed. */
-export const STRANGERS_MAX = 256;
+const STRANGERS_MAX = 128;
 
 /** Connections with a verified HELLO, in all; beyond it the oldest is closed. */
 const PEERS_MAX = 256;

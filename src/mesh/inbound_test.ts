@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { encodeFrame, FRAME_TYPE } from "../protocol/frame.ts";
+import { encodeFrame, FRAME_TYPE, FrameDecoder } from "../protocol/frame.ts";
 import { buildHello, encodeHello } from "../protocol/hello.ts";
 import { RawPeer } from "../simulation/raw_peer.ts";
+import { Handshake } from "./handshake.ts";
 import { createTestMac, SECRET, TestMesh, type TestNode } from "../testing/test_mesh.ts";
 
 const NODE = { host: "a", port: 6633 };
@@ -207,7 +208,7 @@ Deno.test("strangers cannot lock a peer out: at the cap the oldest of them is cl
   await using mesh = new TestMesh();
   const node = await listening(mesh);
   const strangers: RawPeer[] = [];
-  for (let count = 0; count < 256; count++) strangers.push(await dial(mesh));
+  for (let count = 0; count < 128; count++) strangers.push(await dial(mesh));
   assert.equal(strangers.some((stranger) => stranger.isEnded), false);
   const peer = await dial(mesh);
   await peer.send(join(await hello(), WAKE));
@@ -223,7 +224,7 @@ Deno.test("strangers from one address cannot crowd out one from another, however
   const strangers: RawPeer[] = [];
   for (let count = 0; count < 300; count++) strangers.push(await dial(mesh));
   await mesh.pass(10);
-  assert.equal(strangers.filter((stranger) => stranger.isEnded).length, 45);
+  assert.equal(strangers.filter((stranger) => stranger.isEnded).length, 173);
   await slow.send(join(await hello(), WAKE));
   await mesh.pass(10);
   assert.deepEqual(queues(node), ["orders"]);
@@ -384,4 +385,67 @@ Deno.test("closing ends strangers and peers alike and leaves nothing behind", as
   assert.deepEqual([stranger.isEnded, peer.isEnded], [true, true]);
   const { process } = mesh.network.host("a");
   assert.deepEqual([process.timers, process.sockets], [0, 0]);
+});
+
+Deno.test("unfinished frames that together take too much memory cost the largest its connection", async () => {
+  await using mesh = new TestMesh();
+  const mebibytes = [50, 60, 40];
+  const node = await listening(mesh, {
+    parts: {
+      createDecoder: () => {
+        const bytes = mebibytes.shift()! * 1_048_576;
+        return new class extends FrameDecoder {
+          override get bufferBytes(): number {
+            return bytes;
+          }
+        }();
+      },
+    },
+  });
+  const peers: RawPeer[] = [];
+  for (const id of ["b", "c", "d"]) {
+    const peer = await dial(mesh);
+    peers.push(peer);
+    await peer.send(join(await hello(id), WAKE));
+    await mesh.pass(10);
+  }
+  assert.deepEqual(peers.map((peer) => peer.isEnded), [false, true, false]);
+  assert.deepEqual(node.heard.map(({ from }) => from), ["b", "c", "d"]);
+  const line = node.log.find(({ message }) => /too much memory/.test(message));
+  assert.deepEqual([line?.level, line?.fields["server"]], ["warn", "c"]);
+});
+
+Deno.test("a HELLO that is still being judged when the node closes lets nobody in", async () => {
+  await using mesh = new TestMesh();
+  let open = () => {};
+  const gate = new Promise<void>((resolve) => open = resolve);
+  const node = await listening(mesh, {
+    parts: {
+      createHandshake: (options) =>
+        new class extends Handshake {
+          override async judge(...parameters: Parameters<Handshake["judge"]>) {
+            await gate;
+            return await super.judge(...parameters);
+          }
+        }(options),
+    },
+  });
+  const peer = await dial(mesh);
+  await peer.send(join(await hello(), WAKE));
+  await mesh.pass(10);
+  const closing = node.mesh.close();
+  open();
+  await closing;
+  assert.deepEqual(node.heard, []);
+  assert.deepEqual(node.stats().servers, []);
+});
+
+Deno.test("a connection that is reset before its HELLO is no failure, and is told of (HSK-8)", async () => {
+  await using mesh = new TestMesh();
+  const node = await listening(mesh);
+  await dial(mesh);
+  mesh.network.lose(mesh.network.between("b", "a")[0]!, { how: "reset" });
+  await mesh.pass(10);
+  assert.equal(node.stats().handshake_failures, 0);
+  assert.equal(node.log.at(-1)?.message, "connection broke");
 });

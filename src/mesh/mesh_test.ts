@@ -260,3 +260,25 @@ Deno.test("a mesh closed while it starts ends up closed", async () => {
   const { process } = mesh.network.host("c");
   assert.deepEqual([process.timers, process.sockets], [0, 0]);
 });
+
+Deno.test("a mesh says which port it has bound, and can be disposed of", async () => {
+  await using mesh = new TestMesh();
+  const [a] = await three(mesh);
+  {
+    await using own = a!.mesh;
+    assert.equal(own.boundPort, 6633);
+  }
+  assert.equal(a!.mesh.boundPort, undefined);
+  const { process } = mesh.network.host("a");
+  assert.deepEqual([process.timers, process.sockets], [0, 0]);
+});
+
+Deno.test("a batch without items asks for nothing", async () => {
+  await using mesh = new TestMesh();
+  const [a] = await three(mesh);
+  const before = a!.stats().peers[0]?.messages_asked;
+  a!.mesh.broadcast({ type: "message_available", items: [] });
+  a!.mesh.broadcast({ type: "hotlist_dirty", items: [] });
+  await mesh.pass(1);
+  assert.equal(a!.stats().peers[0]?.messages_asked, before);
+});

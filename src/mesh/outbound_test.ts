@@ -377,3 +377,25 @@ Deno.test("closing while a dial, a look-up or a write is under way leaves nothin
   const states = node.stats().peers.map((peer) => peer.state);
   assert.deepEqual(states, ["closed", "closed", "closed"]);
 });
+
+Deno.test("a peer that takes no byte of the HELLO, or breaks off in it, is dialled again", async () => {
+  await using mesh = new TestMesh({ capacityBytes: 32 });
+  const listener = await RawListener.bind(mesh.network.host("b"), PORT);
+  const node = await mesh.node("a", ["b"]);
+  mesh.network.host("b").process.stall();
+  await mesh.pass(1000);
+  assert.equal(node.stats().peers[0]?.state, "greeting");
+  node.mesh.broadcast(hint("too early"));
+  mesh.network.lose(mesh.network.between("a", "b")[0]!, { how: "reset" });
+  await mesh.pass(10);
+  const [peer] = node.stats().peers;
+  assert.deepEqual([peer?.state, peer?.messages_dropped], ["waiting", 1]);
+  await mesh.pass(1000);
+  assert.equal(node.stats().peers[0]?.state, "greeting");
+  await mesh.pass(5000);
+  assert.equal(node.stats().peers[0]?.last_error, "the peer took no byte for 5000 ms");
+  mesh.network.host("b").process.unstall();
+  await mesh.pass(2000);
+  assert.equal(node.stats().peers[0]?.connected, true);
+  assert.equal(listener.peers.length, 3);
+});
