@@ -40,7 +40,10 @@ const PROGRESS_MS = 5000;
 export interface SoakOptions {
   /** For how long messages are pushed, in seconds. */
   readonly seconds: number;
-  /** Of the choices that everybody makes; not of the time at which they come. */
+  /**
+   * Of the choices that everybody makes; not of the time at which they come. Every fourth soak is
+   * without the hot list.
+   */
   readonly seed: number;
   /** How many replicas. */
   readonly replicas: number;
@@ -153,6 +156,7 @@ async function build(
     settings: {
       DATABASE_URL: server.url,
       DB_POOL_SIZE: "8",
+      QUEEN_HOTLIST: String(options.seed % 4 !== 0),
       // An outage has to be longer than that.
       QUEEN_PG_TIMEOUT_MS: String(Math.min(Math.round(plan.outageMs / 3), 5000)),
     },

@@ -23,7 +23,10 @@ export const RULES = {
     "partition is delivered to its group",
   "from the first unfinished": "A batch is what follows the last message that the group is done " +
     "with, dead letters aside, without a gap: nothing is passed over",
-  "done is done": "A message that was completed or dead-lettered never comes again to its group",
+  "done is done":
+    "A message whose ack was answered as a success, to complete or to dead-letter it, " +
+    "never comes again to its group, unless it was completed in one call with a lower message that " +
+    "was given back",
   "lost leases move nothing": "An ack under a lease that has ended is refused",
   "held leases count": "An ack under a lease that holds is not refused",
   "nothing is lost":
