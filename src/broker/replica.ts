@@ -3,6 +3,7 @@ import type { Logger, Runtime } from "../mesh/runtime.ts";
 import type { Message, OutgoingMessage } from "../protocol/messages.ts";
 import { AckService } from "./ack_service.ts";
 import { BatchedAcks } from "./batching/batched_acks.ts";
+import { BatchedPops } from "./batching/batched_pops.ts";
 import { BatchedPushes } from "./batching/batched_pushes.ts";
 import type { ReplicaConfig } from "./config.ts";
 import { DelayedWakes } from "./delayed_wakes.ts";
@@ -174,7 +175,10 @@ export class Replica implements AsyncDisposable {
     });
     this.#pops = new PopService({
       store: new OpeningPops({
-        store: meterPops(new HotPops({ store, hotList: this.#hotList }), metrics),
+        store: meterPops(
+          new HotPops({ store: new BatchedPops({ store, clock }), hotList: this.#hotList }),
+          metrics,
+        ),
         configs,
         payloads,
         logger,

@@ -15,7 +15,7 @@ export interface BatchedAcksOptions {
 
 /** How large the statements of acks become. */
 export const ACK_LIMITS: BatchLimits = {
-  statementsMax: 2,
+  statementsMax: 4,
   itemsMax: 1000,
   charactersMax: 4 * 1024 * 1024,
 };

@@ -21,7 +21,7 @@ export interface BatchedPushesOptions {
 
 /** How large the statements of pushes become. */
 export const PUSH_LIMITS: BatchLimits = {
-  statementsMax: 2,
+  statementsMax: 4,
   itemsMax: 1000,
   charactersMax: 4 * 1024 * 1024,
 };

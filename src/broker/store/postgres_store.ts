@@ -16,6 +16,7 @@ import { Pool } from "./pool.ts";
 import { discover } from "./discover.ts";
 import { extendLease, giveBack } from "./lease.ts";
 import { pop } from "./pop.ts";
+import { popTogether } from "./pop_together.ts";
 import { push } from "./push.ts";
 import { spoolPosition, storeSpooled } from "./spooled.ts";
 import { sweep } from "./retention.ts";
@@ -130,6 +131,14 @@ export class PostgresStore implements Store {
   async pop(tenant: TenantId, query: PopQuery): Promise<PopResult> {
     const now = () => this.#clock.now();
     return await pop(this.#ready(), this.#quoted, { tenant, query, now });
+  }
+
+  async popTogether(
+    tenant: TenantId,
+    queries: readonly PopQuery[],
+  ): Promise<readonly PopResult[]> {
+    const now = () => this.#clock.now();
+    return await popTogether(this.#ready(), this.#quoted, { tenant, queries, now });
   }
 
   async ack(tenant: TenantId, acks: readonly Ack[]): Promise<AckResult> {

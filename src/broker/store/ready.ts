@@ -151,6 +151,12 @@ begin
     select last_number into v_last from ${s}.partition where id = v_partition_id
       for share skip locked;
     continue when not found;
+    -- It may hold cursors that other pops of the statement have claimed: it must not wait.
+    perform from ${s}.cursor
+      where partition_id = v_partition_id and consumer_group = p_group and ready_at <= p_now
+        and not (${takeable(s)})
+      for no key update skip locked;
+    continue when not found;
     update ${s}.cursor
       set ready_at = null, committed = v_last, settled = '{}',
         lease_id = null, lease_end = v_last, lease_expires_at = null

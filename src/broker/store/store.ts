@@ -434,6 +434,11 @@ export interface Store {
   writeFlag(name: FlagName, enabled: boolean): Promise<FlagValue>;
   /** Claims a batch for one pop. */
   pop(tenant: TenantId, query: PopQuery): Promise<PopResult>;
+  /**
+   * Claims for one pop after the other, in one transaction; resolves to one result for each. All of them
+   * are of one queue and one group.
+   */
+  popTogether(tenant: TenantId, queries: readonly PopQuery[]): Promise<readonly PopResult[]>;
   /** Acknowledges or gives back, in one transaction. */
   ack(tenant: TenantId, acks: readonly Ack[]): Promise<AckResult>;
   /**

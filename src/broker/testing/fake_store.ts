@@ -309,13 +309,12 @@ export class FakeStore implements Store {
     };
   }
 
+  /** Takes no longer than one pop. */
   async popTogether(
     tenant: TenantId,
     queries: readonly PopQuery[],
   ): Promise<readonly PopResult[]> {
-    const results: PopResult[] = [];
-    for (const query of queries) results.push(await this.pop(tenant, query));
-    return results;
+    return await Promise.all(queries.map((query) => this.pop(tenant, query)));
   }
 
   async discover(_tenant: TenantId, filter: DiscoveryFilter): Promise<readonly DiscoveredQueue[]> {
