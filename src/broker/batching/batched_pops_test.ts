@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Prng } from "../../simulation/prng.ts";
+import { systemClock } from "../../runtime/system.ts";
 import { VirtualClock } from "../../simulation/virtual_clock.ts";
 import { TENANT, testItem, useTestStores } from "../../testing/test_store.ts";
 import type { PopQuery, PopResult, Store, TenantId } from "../store/store.ts";
@@ -116,6 +117,25 @@ Deno.test("the first pops of a group that arrive together record it", async () =
   const other: PopQuery = { ...query, consumerGroup: "h", batch: 1 };
   const together = await fixture.store.popTogether(TENANT, [other, other]);
   assert.deepEqual(together.map(claimsOf), [["a: a1"], ["b: b1"]]);
+});
+
+Deno.test("of the first pops of a group that share a statement, the earliest counts", async () => {
+  await using fixture = await open();
+  const { store, sql, schema } = fixture;
+  await fill(store, ["a"]);
+  const query: PopQuery = { ...QUERY, consumerGroup: "g", start: "new" };
+  const now = systemClock.now();
+  await store.popTogether(
+    TENANT,
+    [0, 500_000, 100_000].map((waitedMs) => ({
+      ...query,
+      arrivedAt: now - waitedMs,
+    })),
+  );
+  const [row] = await sql.unsafe(
+    `select extract(epoch from clock_timestamp() - start_at) as age from ${schema}.consumer_group`,
+  );
+  assert.ok(Number(row!["age"]) >= 500, String(row!["age"]));
 });
 
 Deno.test("a pop that PostgreSQL refuses fails alone", async () => {

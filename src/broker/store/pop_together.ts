@@ -29,7 +29,13 @@ export async function popTogether(
   const { tenant, queries, now } = parts;
   const [query] = queries;
   if (query === undefined) return [];
-  const { queue, consumerGroup: group = QUEUE_MODE, start = "new", arrivedAt = now() } = query;
+  const { queue, consumerGroup: group = QUEUE_MODE, start = "new" } = query;
+  // Of first pops that arrive together the earliest counts.
+  const arrivedAt = Math.min(
+    ...queries.filter((each) => (each.start ?? "new") === start).map((each) =>
+      each.arrivedAt ?? now()
+    ),
+  );
   const rows = await claimTogether(pool, schema, parts);
   const missed = [...queries.keys()].filter((i) => isUnknownGroup(rows[i]!));
   if (missed.length > 0) {
