@@ -20,6 +20,9 @@ const BIND_RETRY_MS = 5000;
 /** After an accept that failed (no file descriptor free, say) the next waits this long, in milliseconds. */
 const ACCEPT_RETRY_MS = 100;
 
+/** Frames that arrived together are applied for this many milliseconds before others get a turn. */
+const TURN_MS_MAX = 20;
+
 /** What {@linkcode Inbound} rests on. */
 export interface InboundOptions {
   /** Connections and time. */
@@ -235,9 +238,11 @@ export class Inbound {
 
   async #receive(guest: Guest, decoder: FrameDecoder): Promise<void> {
     const { connection, serverId } = guest;
+    const { runtime: { clock } } = this.#options;
     if (serverId === undefined) return;
     for (;;) {
       let heard = false;
+      let turnMs = clock.now();
       for (let frame = decoder.next(); frame !== undefined; frame = decoder.next()) {
         if (!this.#guests.has(guest)) return;
         this.#received++;
@@ -245,7 +250,12 @@ export class Inbound {
         heard = true;
         if (frame.type === FRAME_TYPE.HEARTBEAT) continue;
         const message = decodeMessage(frame);
-        if (message !== undefined) this.#dispatch(message, serverId);
+        if (message === undefined) continue;
+        this.#dispatch(message, serverId);
+        if (clock.now() - turnMs <= TURN_MS_MAX) continue;
+        // A slow handler must not keep heartbeats, and all else, waiting for thousands of frames.
+        await new Promise<void>((resolve) => clock.setTimer(0, resolve));
+        turnMs = clock.now();
       }
       const space = decoder.space();
       this.#bound(guest, decoder.bufferBytes);

@@ -9,8 +9,17 @@ import process from "node:process";
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { type EnabledStats, FrameDecoder, Mesh, type Message } from "../../../mod.ts";
+import {
+  buildHello,
+  type EnabledStats,
+  encodeFrame,
+  FRAME_TYPE,
+  FrameDecoder,
+  Mesh,
+  type Message,
+} from "../../../mod.ts";
 import type { MeshConfig, PeerStats, Runtime } from "../../../mod.ts";
+import { dial, writeAll } from "./pair.ts";
 import type { DefineTest } from "./within.ts";
 import { within } from "./within.ts";
 
@@ -106,6 +115,38 @@ export function meshSuite(runtime: Runtime, test: DefineTest): void {
       assert.ok(heapAfter - heapBefore < HEAP_BYTES_MAX, `${heapBefore} to ${heapAfter} bytes`);
     } finally {
       await node.mesh.close();
+    }
+  });
+
+  test("a slow handler leaves turns to others, however many frames arrived together", async () => {
+    let applied = 0;
+    let appliedAtTimer: number | undefined;
+    const mesh = new Mesh({
+      runtime,
+      config: {
+        serverId: "a",
+        hostname: "127.0.0.1",
+        port: 0,
+        peers: [{ host: "127.0.0.1", port: 1 }],
+      },
+      onMessage() {
+        if (applied++ === 0) runtime.clock.setTimer(1, () => appliedAtTimer = applied);
+        const endMs = runtime.clock.now() + 5;
+        while (runtime.clock.now() < endMs);
+      },
+    });
+    try {
+      await mesh.start();
+      const dialled = await dial(runtime, { ip: "127.0.0.1", port: mesh.boundPort! });
+      const hello = await buildHello({ serverId: "b", nonce: "1", mac: undefined });
+      const wake = encodeFrame(FRAME_TYPE.MESSAGE_AVAILABLE, '{"queue":"orders"}');
+      const wakes = Array.from({ length: 100 }, () => [...wake]).flat();
+      await writeAll(dialled, Uint8Array.from([...hello, ...wakes]));
+      await until(() => applied === 100);
+      dialled.close();
+      assert.ok(appliedAtTimer! < 100, `the timer came after ${appliedAtTimer} messages`);
+    } finally {
+      await mesh.close();
     }
   });
 }
