@@ -32,8 +32,16 @@ class Bench {
       this.discoverCount++;
       return store.discover(...query);
     };
+    const beginGroup: FakeStore["beginGroup"] = (...query) => store.beginGroup(...query);
     const logger = new MemoryLogger();
-    this.pops = new PopService({ store, queues: { discover }, clock, waker, wakes, logger });
+    this.pops = new PopService({
+      store,
+      queues: { discover, beginGroup },
+      clock,
+      waker,
+      wakes,
+      logger,
+    });
   }
 
   /** Makes queues of these namespaces. */

@@ -91,6 +91,31 @@ Deno.test("under pop maintenance pops are answered empty, and those that wait st
   assert.deepEqual(await a.push("p"), ["queued"]);
 });
 
+Deno.test("a group whose first pop comes under pop maintenance starts at that moment", async () => {
+  await using cluster = spooledCluster();
+  const a = await cluster.start("a");
+  await a.call("/api/v1/configure", { body: { queue: "q", namespace: "n" } });
+  await a.push("p");
+  await flip(a, true, "/pop");
+  const pops = ["/queue/q?consumerGroup=g", "?namespace=n&consumerGroup=h"];
+  for (const pop of pops) assert.equal((await a.call(`/api/v1/pop${pop}`)).status, 204);
+  await a.push("p");
+  await flip(a, false, "/pop");
+  for (const pop of pops) {
+    const { body } = await a.call(`/api/v1/pop${pop}`);
+    assert.deepEqual(body.messages.map((message: { data: number }) => message.data), [2]);
+  }
+});
+
+Deno.test("a first pop under pop maintenance says so where its group could not begin", async () => {
+  await using cluster = spooledCluster();
+  const a = await cluster.start("a");
+  await flip(a, true, "/pop");
+  cluster.store.isAway = true;
+  assert.equal((await a.call("/api/v1/pop/queue/q?consumerGroup=g")).status, 503);
+  assert.equal((await a.call("/api/v1/pop/queue/q")).status, 204);
+});
+
 Deno.test("pop maintenance that ends wakes all who wait, on every replica", async () => {
   await using cluster = spooledCluster();
   const [a, b] = await cluster.pair();

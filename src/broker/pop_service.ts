@@ -61,8 +61,8 @@ export interface PopRequest {
 export interface PopServiceOptions {
   /** Where the messages are. */
   readonly store: Pick<Store, "pop" | "giveBack">;
-  /** Says which queues a pop looks through that names none. */
-  readonly queues: Pick<Store, "discover">;
+  /** Says which queues a pop looks through that names none, and records groups. */
+  readonly queues: Pick<Store, "discover" | "beginGroup">;
   /** Time, by which a pop arrives. */
   readonly clock: Pick<Clock, "now">;
   /** The pops that wait. */
@@ -89,7 +89,7 @@ const COUNTERS = {
 /** Answers pops: queries, waits where there is nothing, and gives back what a client never got. */
 export class PopService {
   readonly #store: Pick<Store, "pop" | "giveBack">;
-  readonly #queues: Pick<Store, "discover">;
+  readonly #queues: Pick<Store, "discover" | "beginGroup">;
   readonly #clock: Pick<Clock, "now">;
   readonly #waker: Waker;
   readonly #wakes: Wakes;
@@ -199,8 +199,11 @@ export class PopService {
     const { tenant, query, signal } = request;
     if (signal.aborted) return undefined;
     waiter?.begin();
-    // It parks all the same, so that clients do not spin.
-    if (this.#isPaused()) return undefined;
+    if (this.#isPaused()) {
+      // It has arrived, by which its group begins, and parks all the same, so that clients do not spin.
+      if (cause === "first") await this.#beginGroup(tenant, query);
+      return undefined;
+    }
     this.#counts[COUNTERS[cause].queries]++;
     const { queue, batch, ...result } = "queue" in query
       ? { queue: query.queue, ...await this.#store.pop(tenant, query) }
@@ -215,6 +218,15 @@ export class PopService {
     if (isGone) return undefined;
     this.#counts[COUNTERS[cause].replies]++;
     return popped;
+  }
+
+  async #beginGroup(tenant: TenantId, query: PopQuery | DiscoveryQuery): Promise<void> {
+    if ((query.consumerGroup ?? QUEUE_MODE) === QUEUE_MODE) return;
+    if ("queue" in query) return await this.#queues.beginGroup(tenant, query);
+    const { namespace: _, task: __, ...rest } = query;
+    for (const { queue, isWorthAPop } of await this.#queues.discover(tenant, query)) {
+      if (isWorthAPop) await this.#queues.beginGroup(tenant, { ...rest, queue });
+    }
   }
 
   /** Queries the queues that match, one after the other, until one of them gives something. */

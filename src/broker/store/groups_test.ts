@@ -39,6 +39,26 @@ Deno.test("a new group starts behind what is there, and gets all that comes", as
   assert.equal((await pop(fixture)).batch, undefined);
 });
 
+Deno.test("a group can begin without claiming anything, and its queue with it", async () => {
+  await using fixture = await open();
+  const { store } = fixture;
+  const begin = (changes: Partial<PopQuery> = {}) =>
+    store.beginGroup(TENANT, {
+      queue: "orders",
+      batch: 100,
+      autoAck: true,
+      consumerGroup: "g",
+      ...changes,
+    });
+  await begin();
+  assert.notEqual(await store.queueConfig(TENANT, "orders"), undefined);
+  await push(fixture, "1");
+  await begin();
+  await begin({ start: "all", consumerGroup: "h", partition: "Default" });
+  assert.deepEqual(idsOf(await pop(fixture, { start: "all" })), ["1"]);
+  assert.deepEqual(idsOf(await pop(fixture, { consumerGroup: "h" })), ["1"]);
+});
+
 Deno.test("a group that wants all starts at the beginning", async () => {
   await using fixture = await open();
   await push(fixture, "1");

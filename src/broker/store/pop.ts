@@ -49,6 +49,11 @@ export async function pop(pool: Pool, schema: string, parts: PopParts): Promise<
   return toPopResult(queue, (await claim(pool, schema, parts)).filter((row) => !isUnknown(row)));
 }
 
+/** Makes a pop's queue and records its group, if they are not there yet, and claims nothing. */
+export async function beginGroup(pool: Pool, schema: string, parts: PopParts): Promise<void> {
+  await pop(pool, schema, { ...parts, query: { ...parts.query, partitions: 0 } });
+}
+
 function claim(pool: Pool, schema: string, { tenant, query }: PopParts): Promise<readonly Row[]> {
   return pool.query(
     `select * from ${schema}.pop($1::uuid, $2::text, $3::text, $4::text[], $5::text, $6::integer,

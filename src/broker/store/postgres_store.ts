@@ -15,7 +15,7 @@ import { migrate } from "./migrate.ts";
 import { Pool } from "./pool.ts";
 import { discover } from "./discover.ts";
 import { extendLease, giveBack } from "./lease.ts";
-import { pop } from "./pop.ts";
+import { beginGroup, pop } from "./pop.ts";
 import { popTogether } from "./pop_together.ts";
 import { push } from "./push.ts";
 import { spoolPosition, storeSpooled } from "./spooled.ts";
@@ -139,6 +139,11 @@ export class PostgresStore implements Store {
   ): Promise<readonly PopResult[]> {
     const now = () => this.#clock.now();
     return await popTogether(this.#ready(), this.#quoted, { tenant, queries, now });
+  }
+
+  async beginGroup(tenant: TenantId, query: PopQuery): Promise<void> {
+    const now = () => this.#clock.now();
+    await beginGroup(this.#ready(), this.#quoted, { tenant, query, now });
   }
 
   async ack(tenant: TenantId, acks: readonly Ack[]): Promise<AckResult> {

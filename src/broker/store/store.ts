@@ -439,6 +439,8 @@ export interface Store {
    * are of one queue and one group.
    */
   popTogether(tenant: TenantId, queries: readonly PopQuery[]): Promise<readonly PopResult[]>;
+  /** Does of a pop only that its queue is made and its group recorded, where they are not there yet. */
+  beginGroup(tenant: TenantId, query: PopQuery): Promise<void>;
   /** Acknowledges or gives back, in one transaction. */
   ack(tenant: TenantId, acks: readonly Ack[]): Promise<AckResult>;
   /**

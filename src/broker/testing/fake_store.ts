@@ -317,6 +317,12 @@ export class FakeStore implements Store {
     return await Promise.all(queries.map((query) => this.pop(tenant, query)));
   }
 
+  async beginGroup(_tenant: TenantId, query: PopQuery): Promise<void> {
+    await this.#leg();
+    this.#record(query.queue, query);
+    await this.#leg();
+  }
+
   async discover(_tenant: TenantId, filter: DiscoveryFilter): Promise<readonly DiscoveredQueue[]> {
     await this.#leg();
     const { namespace, task, consumerGroup: group = QUEUE_MODE } = filter;
