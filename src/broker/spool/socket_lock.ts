@@ -125,15 +125,13 @@ async function findAlive(directory: string, ownName: string): Promise<string[]> 
 
 function isAlive(path: string): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(path);
-    socket.on("connect", () => {
-      socket.destroy();
-      resolve(true);
-    });
+    const socket = connect(path, () => socket.destroy());
+    // Whatever else it says, such as that the line is full, somebody may be there.
+    let isThere = true;
     socket.on("error", (error) => {
-      // Whatever else it says, such as that the line is full, somebody may be there.
-      resolve(!["ECONNREFUSED", "ENOENT"].includes(codeOf(error) ?? ""));
+      isThere = !["ECONNREFUSED", "ENOENT"].includes(codeOf(error) ?? "");
     });
+    socket.on("close", () => resolve(isThere));
   });
 }
 
