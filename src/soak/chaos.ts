@@ -1,3 +1,4 @@
+import { kill } from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
 import type { EmbeddedPostgres } from "../embedded/embedded_postgres.ts";
 import type { Prng } from "../simulation/prng.ts";
@@ -8,6 +9,10 @@ import type { World } from "./world.ts";
 /** Between the end of one kill and the next, and for how long a replica stays dead, in milliseconds. */
 const KILL_PAUSE_MS = { min: 300, max: 2500 };
 const DEAD_MS = { min: 50, max: 1200 };
+
+/** How often a replica hangs for a while instead, and for how long, in milliseconds. */
+const FREEZE_CHANCE = 0.2;
+const FROZEN_MS = { min: 100, max: 3500 };
 
 /** Between two flips of a maintenance mode, in milliseconds. */
 const FLIP_PAUSE_MS = { min: 200, max: 900 };
@@ -38,6 +43,7 @@ export async function wreak(world: World, parts: ChaosParts): Promise<void> {
   ]);
 }
 
+/** Kills one replica after the other, at least one, and lets some hang. */
 async function killReplicas(
   { replicas, progress }: World,
   { prng, isOver }: ChaosParts & { readonly isOver: () => boolean },
@@ -45,11 +51,28 @@ async function killReplicas(
   do {
     await delay(prng.integer(KILL_PAUSE_MS.min, KILL_PAUSE_MS.max));
     const { process } = prng.pick(replicas);
+    const { pid } = process;
+    if (pid !== undefined && prng.chance(FREEZE_CHANCE)) {
+      signalProcess(pid, "SIGSTOP");
+      progress.freezes++;
+      await delay(prng.integer(FROZEN_MS.min, FROZEN_MS.max));
+      signalProcess(pid, "SIGCONT");
+      continue;
+    }
     await process.kill();
     progress.kills++;
     await delay(prng.integer(DEAD_MS.min, DEAD_MS.max));
     process.start();
-  } while (!isOver());
+  } while (!isOver() || progress.kills === 0);
+}
+
+/** One that has ended meanwhile is told of elsewhere. */
+function signalProcess(pid: number, signal: "SIGSTOP" | "SIGCONT"): void {
+  try {
+    kill(pid, signal);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== "ESRCH") throw error;
+  }
 }
 
 /** The phases, one after the other. */

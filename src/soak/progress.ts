@@ -14,6 +14,7 @@ export class Progress {
   dead = 0;
   /** What was done to the replicas and to PostgreSQL. */
   kills = 0;
+  freezes = 0;
   isPostgresAway = false;
   flips = 0;
   readonly #accepted = new Set<string>();

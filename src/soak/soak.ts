@@ -296,7 +296,8 @@ function progressLine(progress: Progress, beganAt: number): string {
 }
 
 function summary(
-  { accepted, pushes, deliveries, redeliveries, dead, lost, refused, kills, flips }: Progress,
+  { accepted, pushes, deliveries, redeliveries, dead, lost, refused, kills, freezes, flips }:
+    Progress,
   { pushedMs, events }: { readonly pushedMs: number; readonly events: number },
 ): string[] {
   const counts = (of: Record<string, number>) =>
@@ -305,7 +306,9 @@ function summary(
     `${accepted} messages accepted, ${Math.round(accepted / pushedMs * 1000)} messages/s ` +
     `(answers: ${counts(pushes)})`,
     `${deliveries} deliveries, ${redeliveries} of them again; ${dead} dead letters`,
-    `${kills} kills, ${flips} flips of a maintenance mode; ${events} events checked`,
-    `calls without an answer: ${counts(lost)}; answered 503: ${counts(refused)}`,
+    `${kills} kills, ${freezes} replicas frozen for a while, ${flips} flips of a maintenance mode`,
+    `${events} events checked; calls without an answer: ${counts(lost)}; answered 503: ${
+      counts(refused)
+    }`,
   ];
 }
