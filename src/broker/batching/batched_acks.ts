@@ -16,6 +16,7 @@ export interface BatchedAcksOptions {
 /** How large the statements of acks become. */
 export const ACK_LIMITS: BatchLimits = {
   statementsMax: 4,
+  callsMax: 32,
   itemsMax: 1000,
   charactersMax: 4 * 1024 * 1024,
 };

@@ -17,7 +17,7 @@ import { BatchedAcks } from "./batched_acks.ts";
 
 const open = useTestStores();
 
-const LIMITS = { statementsMax: 1, itemsMax: 1000, charactersMax: 1_000_000 };
+const LIMITS = { statementsMax: 1, callsMax: 100, itemsMax: 1000, charactersMax: 1_000_000 };
 
 /** The same store; the acks that reach it are noted. */
 function spy(store: Pick<Store, "ack">) {
@@ -198,7 +198,7 @@ Deno.test("batched acks end as they would one by one, in the order in which they
             return result;
           },
         };
-        const limits = { statementsMax, itemsMax: 8, charactersMax: 1000 };
+        const limits = { statementsMax, callsMax: 6, itemsMax: 8, charactersMax: 1000 };
         const acks = new BatchedAcks({ store, clock, limits });
         const results: Promise<AckResult | Error>[] = [];
         for (const [i, call] of calls.entries()) {

@@ -19,6 +19,7 @@ export interface BatchedPopsOptions {
 /** How large the statements of pops become. An item is a message that a pop may claim. */
 export const POP_LIMITS: BatchLimits = {
   statementsMax: 4,
+  callsMax: 16,
   itemsMax: 2000,
   charactersMax: 4 * 1024 * 1024,
 };

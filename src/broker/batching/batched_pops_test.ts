@@ -10,7 +10,7 @@ import { BatchedPops } from "./batched_pops.ts";
 
 const open = useTestStores();
 
-const LIMITS = { statementsMax: 1, itemsMax: 1000, charactersMax: 1_000_000 };
+const LIMITS = { statementsMax: 1, callsMax: 100, itemsMax: 1000, charactersMax: 1_000_000 };
 const QUERY: PopQuery = { queue: "orders", batch: 10, autoAck: false };
 
 /** The same store; how many pops each statement was for is noted. */
@@ -223,7 +223,7 @@ Deno.test("batched pops end as they would one by one, in the order in which they
           },
           giveBack: fake.giveBack.bind(fake),
         };
-        const limits = { statementsMax, itemsMax: 10, charactersMax: 1 };
+        const limits = { statementsMax, callsMax: 6, itemsMax: 10, charactersMax: 1 };
         const pops = new BatchedPops({ store, clock, limits });
         const results = new Map<PopQuery, PopResult>();
         for (const [i, step] of steps.entries()) {

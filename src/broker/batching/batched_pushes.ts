@@ -22,6 +22,7 @@ export interface BatchedPushesOptions {
 /** How large the statements of pushes become. */
 export const PUSH_LIMITS: BatchLimits = {
   statementsMax: 4,
+  callsMax: 1000,
   itemsMax: 1000,
   charactersMax: 4 * 1024 * 1024,
 };

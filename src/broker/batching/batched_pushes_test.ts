@@ -16,7 +16,7 @@ import { BatchedPushes } from "./batched_pushes.ts";
 
 const open = useTestStores();
 
-const LIMITS = { statementsMax: 1, itemsMax: 1000, charactersMax: 1_000_000 };
+const LIMITS = { statementsMax: 1, callsMax: 100, itemsMax: 1000, charactersMax: 1_000_000 };
 
 /** The same store; the pushes that reach it are noted. */
 function spy(store: Pick<Store, "push">) {
@@ -183,7 +183,7 @@ Deno.test("batched pushes end as they would one by one, in the order in which th
             return result;
           },
         };
-        const limits = { statementsMax, itemsMax: 10, charactersMax: 1000 };
+        const limits = { statementsMax, callsMax: 6, itemsMax: 10, charactersMax: 1000 };
         const pushes = new BatchedPushes({ store, clock, limits });
         const calls = plan.map(({ producer, items, isBad, encrypted }, i) => ({
           producer,

@@ -13,6 +13,8 @@ export interface CallSize {
 export interface BatchLimits {
   /** At most this many statements of a lane are under way. */
   readonly statementsMax: number;
+  /** At most this many calls share a statement, so that what each costs adds up to a short time. */
+  readonly callsMax: number;
   /** At most this many items share a statement; a call that has more goes alone. */
   readonly itemsMax: number;
   /** At most this much text shares a statement, in characters; a call that has more goes alone. */
@@ -110,7 +112,7 @@ export class Batcher<Call, Result> {
     let items = 0;
     let characters = 0;
     let count = 0;
-    for (const { call } of waiting) {
+    for (const { call } of waiting.slice(0, limits.callsMax)) {
       const size = sizeOf(call);
       items += size.items;
       characters += size.characters;

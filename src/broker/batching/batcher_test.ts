@@ -13,7 +13,7 @@ interface Statement {
   readonly fail: (error: Error) => Promise<void>;
 }
 
-const LIMITS = { statementsMax: 2, itemsMax: 4, charactersMax: 100 };
+const LIMITS = { statementsMax: 2, callsMax: 100, itemsMax: 4, charactersMax: 100 };
 
 /** A batcher over statements that end when a test says so. */
 class Bench {
@@ -99,6 +99,13 @@ Deno.test("a statement holds no more items and no more text than its bounds", as
     ["a6", "a long 1"],
     ["a long 2"],
   ]);
+});
+
+Deno.test("a statement is for no more calls than its bound", async () => {
+  const bench = new Bench({ limits: { ...LIMITS, statementsMax: 1, callsMax: 2 } });
+  bench.call("a0", "a1", "a2", "a3");
+  for (let i = 0; i < bench.statements.length; i++) await bench.statements[i]!.answer();
+  assert.deepEqual(bench.sent, [["a0"], ["a1", "a2"], ["a3"]]);
 });
 
 Deno.test("lanes share no statement, and do not wait for each other", async () => {
