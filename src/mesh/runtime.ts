@@ -79,7 +79,9 @@ export interface ListenOptions {
 export interface Network {
   /**
    * Resolves a host name, or an IP literal without brackets, to every address that it yields, in
-   * the resolver's order and at least one. Asks anew each time.
+   * the resolver's order and at least one. Asks anew each time, but may join a look-up of the same
+   * host that is still under way. Where the system's resolver cannot be stopped, an abort ends the
+   * call all the same, and the process may live until the resolver has given up.
    */
   resolve(host: string, options: Abortable): Promise<readonly string[]>;
 

@@ -5,7 +5,7 @@
  */
 
 import { lookup } from "node:dns/promises";
-import type { Abortable } from "../mesh/runtime.ts";
+import type { Network } from "../mesh/runtime.ts";
 import { abortable } from "./abortable.ts";
 
 const IPV4_MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
@@ -18,16 +18,35 @@ export function plainIp(ip: string): string {
   return IPV4_MAPPED.exec(ip)?.[1] ?? ip;
 }
 
+/** Asks a resolver for every address of a host. */
+type LookUp = (host: string) => Promise<readonly { readonly address: string }[]>;
+
 /**
- * Asks the system's resolver for every address of a host, in the resolver's order. It has no way
- * to be stopped: after an abort its answer is ignored.
+ * Makes what resolves host names. The system's resolver has no way to be stopped: after an abort its
+ * answer is ignored, and until it has come the next call for that host waits for it too. Else a name
+ * service that hangs would gather look-ups for as long as somebody goes on to dial.
+ *
+ * @param lookUp The system's resolver.
  */
-export async function resolveHost(host: string, options: Abortable): Promise<readonly string[]> {
-  options.signal.throwIfAborted();
-  const found = await abortable(lookup(host, { all: true, verbatim: true }), options.signal);
-  if (found.length === 0) throw new Error(`Cannot resolve ${host}: it has no address`);
-  return found.map(({ address }) => plainIp(address));
+export function createResolve(lookUp: LookUp): Network["resolve"] {
+  const underWay = new Map<string, ReturnType<LookUp>>();
+  function join(host: string): ReturnType<LookUp> {
+    const found = underWay.get(host) ?? lookUp(host).finally(() => underWay.delete(host));
+    underWay.set(host, found);
+    return found;
+  }
+  return async (host, { signal }) => {
+    signal.throwIfAborted();
+    const found = await abortable(join(host), signal);
+    if (found.length === 0) throw new Error(`Cannot resolve ${host}: it has no address`);
+    return found.map(({ address }) => plainIp(address));
+  };
 }
+
+/** Resolves a host name to every address that it yields, in the order of the system's resolver. */
+export const resolveHost: Network["resolve"] = createResolve((host) =>
+  lookup(host, { all: true, verbatim: true })
+);
 
 /**
  * Binds every address of both families: `::`, which takes IPv4 as well, or `0.0.0.0` where the
