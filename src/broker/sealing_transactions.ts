@@ -1,4 +1,5 @@
 import type { ConfigCache } from "./config_cache.ts";
+import { mapInGroups } from "./map_in_groups.ts";
 import type { Payloads } from "./payloads.ts";
 import { refusalOf } from "./sealing_pushes.ts";
 import {
@@ -47,12 +48,12 @@ export class SealingTransactions implements Pick<Store, "transaction"> {
         const error = refusalOf(refused);
         return { isCommitted: false, error, pushed: undefined, acked: undefined };
       }
-      const items = await Promise.all(
-        request.items.map(async (item) =>
+      const items = await mapInGroups(
+        request.items,
+        async (item) =>
           encrypted.has(item.queue)
             ? { ...item, payload: await this.#payloads.seal(item.payload), encrypted: true }
-            : item
-        ),
+            : item,
       );
       const result = await this.#store.transaction(tenant, { ...request, items });
       const misjudged = result.pushed?.misjudged ?? [];

@@ -1,3 +1,4 @@
+import { mapInGroups } from "../map_in_groups.ts";
 import type { Cipher } from "./cipher.ts";
 import { describeError, SpoolUnavailableError } from "./errors.ts";
 import { type Frame, FRAME_HEADER_BYTES, writeFrame } from "./frame.ts";
@@ -146,8 +147,9 @@ export class Appender {
   ): Promise<SpoolUnavailableError | undefined> {
     const { log, writer, cipher } = this.#options;
     try {
-      const sealed = cipher === undefined ? frames : await Promise.all(
-        frames.map(async (frame) => ({ ...frame, body: await cipher.seal(frame.body) })),
+      const sealed = cipher === undefined ? frames : await mapInGroups(
+        frames,
+        async (frame) => ({ ...frame, body: await cipher.seal(frame.body) }),
       );
       const target = new Uint8Array(bytes);
       let end = 0;
