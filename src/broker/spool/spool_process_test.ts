@@ -9,6 +9,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { within } from "../../runtime/testing/within.ts";
 import { bundleForNode } from "../../testing/node_bundle.ts";
+import { codeOf } from "./errors.ts";
 
 const PROGRAM = new URL("./testing/spool_process.ts", import.meta.url);
 
@@ -64,8 +65,13 @@ class SpoolProcess {
 
   #signal(signal: NodeJS.Signals): void {
     if (this.#isEnded) return;
-    // By its id: the child's own kill() takes one that was stopped for one that has ended.
-    process.kill(this.#child.pid!, signal);
+    try {
+      // By its id: the child's own kill() takes one that was stopped for one that has ended.
+      process.kill(this.#child.pid!, signal);
+    } catch (error) {
+      // It has ended by itself, and that was not told yet.
+      if (codeOf(error) !== "ESRCH") throw error;
+    }
   }
 }
 
