@@ -19,7 +19,6 @@ export { SpoolInUseError } from "./spool/errors.ts";
 export type { SpoolEntry, SpoolFile, SpoolFileSystem } from "./spool/file_system.ts";
 export type { AcquireSpoolLock, SpoolLock } from "./spool/lock.ts";
 export { nodeFileSystem } from "./spool/node_file_system.ts";
-export { socketLock, type SocketLockOptions } from "./spool/socket_lock.ts";
 export type { SpoolConfig } from "./spool/spool_config.ts";
 export type { SpoolSettings } from "./spooler.ts";
 export { POP_WAIT_DEFAULTS, popWaitFromEnv, type PopWaitSettings } from "./backoff.ts";
@@ -33,3 +32,6 @@ export type {
 export * from "./store/store.ts";
 export { type DatabaseConfig, databaseFromEnv, type Environment } from "./store/database_config.ts";
 export { PostgresStore, type PostgresStoreOptions } from "./store/postgres_store.ts";
+// Neither is bound to a runtime: both work on Deno and on Node.
+export { listenHttp } from "../runtime/http.ts";
+export { socketLock, type SocketLockOptions } from "../runtime/socket_lock.ts";

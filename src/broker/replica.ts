@@ -62,13 +62,14 @@ export interface ReplicaOptions {
  * import {
  *   createCipher,
  *   databaseFromEnv,
+ *   listenHttp,
  *   nodeFileSystem,
  *   PostgresStore,
  *   Replica,
  *   replicaConfigFromEnv,
  *   socketLock,
  * } from "@queen/mesh/broker";
- * import { denoRuntime, listenHttp } from "@queen/mesh/deno";
+ * import { denoRuntime } from "@queen/mesh/deno";
  *
  * const runtime = denoRuntime();
  * const { clock, random } = runtime;

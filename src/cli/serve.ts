@@ -3,7 +3,7 @@ import process from "node:process";
 import { replicaConfigFromEnv } from "../broker/config.ts";
 import { createCipher } from "../broker/spool/aes_gcm_cipher.ts";
 import { nodeFileSystem } from "../broker/spool/node_file_system.ts";
-import { socketLock } from "../broker/spool/socket_lock.ts";
+import { socketLock } from "../runtime/socket_lock.ts";
 import { Replica } from "../broker/replica.ts";
 import { databaseFromEnv } from "../broker/store/database_config.ts";
 import { PostgresStore } from "../broker/store/postgres_store.ts";

@@ -17,8 +17,6 @@ import { abortable } from "./abortable.ts";
 import { bindEveryAddress, plainIp, resolveHost } from "./address.ts";
 import { systemClock, systemRandom } from "./system.ts";
 
-export * from "./http.ts";
-
 /** What Deno's accept rejects with where the peer has gone meanwhile. */
 const GONE = new Set(["ENOTCONN", "ECONNABORTED", "ECONNRESET"]);
 

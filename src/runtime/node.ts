@@ -18,8 +18,6 @@ import { NodeConnection, SOCKET_OPTIONS } from "./node_connection.ts";
 import { NodeListener } from "./node_listener.ts";
 import { systemClock, systemRandom } from "./system.ts";
 
-export * from "./http.ts";
-
 /** The runtime as Node offers it, from version 20. */
 export function nodeRuntime(): Runtime {
   return {

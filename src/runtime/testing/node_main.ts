@@ -5,7 +5,8 @@
  * @module
  */
 
-import { listenHttp, nodeRuntime } from "../node.ts";
+import { listenHttp } from "../http.ts";
+import { nodeRuntime } from "../node.ts";
 import { httpSuite } from "./http_suite.ts";
 import { meshSuite } from "./mesh_suite.ts";
 import { networkSuite } from "./network_suite.ts";

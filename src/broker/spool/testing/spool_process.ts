@@ -11,7 +11,7 @@ import process from "node:process";
 import { systemClock, systemRandom } from "../../../runtime/system.ts";
 import { SpoolInUseError } from "../errors.ts";
 import { nodeFileSystem } from "../node_file_system.ts";
-import { socketLock } from "../socket_lock.ts";
+import { socketLock } from "../../../runtime/socket_lock.ts";
 import { Spool } from "../spool.ts";
 
 function say(line: string): void {

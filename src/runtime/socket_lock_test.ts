@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock, systemRandom } from "../../runtime/system.ts";
-import { SpoolInUseError } from "./errors.ts";
-import type { SpoolLock } from "./lock.ts";
+import { systemClock, systemRandom } from "./system.ts";
+import { SpoolInUseError } from "../broker/spool/errors.ts";
+import type { SpoolLock } from "../broker/spool/lock.ts";
 import { socketLock } from "./socket_lock.ts";
 
 const acquire = socketLock({ clock: systemClock, random: systemRandom });

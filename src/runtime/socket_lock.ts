@@ -20,10 +20,10 @@
 import { readdir, rename, unlink } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
-import type { Clock, Random } from "../../mesh/runtime.ts";
-import { encodeHex } from "../../protocol/hex.ts";
-import { codeOf, SpoolInUseError } from "./errors.ts";
-import type { AcquireSpoolLock, SpoolLock } from "./lock.ts";
+import type { Clock, Random } from "../mesh/runtime.ts";
+import { encodeHex } from "../protocol/hex.ts";
+import { codeOf, SpoolInUseError } from "../broker/spool/errors.ts";
+import type { AcquireSpoolLock, SpoolLock } from "../broker/spool/lock.ts";
 import { withSocketPath } from "./socket_path.ts";
 
 /** How long the one with the lowest name waits for the others, in milliseconds. */
