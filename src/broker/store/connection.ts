@@ -10,6 +10,14 @@ import { StoreUnavailableError } from "./store.ts";
 /** Sends a statement within a transaction. Without parameters there may be several in one text. */
 export type Send = (text: string, parameters?: readonly Parameter[]) => Promise<readonly Row[]>;
 
+/**
+ * When PostgreSQL stops a statement that may take `timeoutMs`, in milliseconds. It gives up before the
+ * caller does, so that the caller hears how it ended.
+ */
+export function statementTimeoutMs(timeoutMs: number): number {
+  return Math.ceil(timeoutMs * 0.8);
+}
+
 /** How to connect. */
 export interface ConnectionOptions {
   /** `postgres://user:password@host:port/database`. */
@@ -32,8 +40,7 @@ export class Connection {
 
   /** Sets the client up. Nothing is sent yet. */
   constructor({ url, timeoutMs }: ConnectionOptions) {
-    // PostgreSQL gives up before the caller does, so that the caller hears how it ended.
-    const statementMs = Math.ceil(timeoutMs * 0.8);
+    const statementMs = statementTimeoutMs(timeoutMs);
     this.#sql = postgres(url, {
       ...address(url),
       max: 1,

@@ -5,7 +5,13 @@
  */
 
 import type { Clock, Timer } from "../../mesh/runtime.ts";
-import { Connection, type Parameter, type Row, type Send } from "./connection.ts";
+import {
+  Connection,
+  type Parameter,
+  type Row,
+  type Send,
+  statementTimeoutMs,
+} from "./connection.ts";
 import { isRetriable, leavesConnectionSound, toStoreError } from "./errors.ts";
 import { type PoolStats, StoreUnavailableError } from "./store.ts";
 
@@ -15,10 +21,16 @@ export interface PoolOptions {
   readonly url: string;
   /** At most this many connections. */
   readonly size: number;
-  /** Every call ends within this time, in milliseconds. */
+  /** Every call ends within this time, in milliseconds, unless it is given a multiple of it. */
   readonly timeoutMs: number;
   /** Time. */
   readonly clock: Clock;
+}
+
+/** How one statement is sent. */
+export interface QueryOptions {
+  /** How many times the pool's timeout it may take: a whole number from 1, which is the default. */
+  readonly timeouts?: number;
 }
 
 /** How often a statement is tried that PostgreSQL rolled back for a deadlock. */
@@ -75,8 +87,18 @@ export class Pool {
    *
    * @throws {StoreUnavailableError} If PostgreSQL is away or the outcome is unknown.
    */
-  query(text: string, parameters: readonly Parameter[]): Promise<readonly Row[]> {
-    return this.#call((connection) => connection.query(text, parameters));
+  query(
+    text: string,
+    parameters: readonly Parameter[],
+    { timeouts = 1 }: QueryOptions = {},
+  ): Promise<readonly Row[]> {
+    if (timeouts === 1) return this.#call((connection) => connection.query(text, parameters));
+    const timeoutMs = timeouts * this.#timeoutMs;
+    return this.#call((connection) =>
+      connection.transaction(async (send) => {
+        await send(`set local statement_timeout = ${statementTimeoutMs(timeoutMs)}`);
+        return await send(text, parameters);
+      }), timeoutMs);
   }
 
   /** Runs statements in one transaction, under the same deadline as one statement. */
@@ -98,12 +120,15 @@ export class Pool {
     await Promise.all(this.#ending);
   }
 
-  async #call<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    const deadline = this.#clock.now() + this.#timeoutMs;
+  async #call<T>(
+    work: (connection: Connection) => Promise<T>,
+    timeoutMs = this.#timeoutMs,
+  ): Promise<T> {
+    const deadline = this.#clock.now() + timeoutMs;
     for (let attempt = 1;; attempt++) {
       try {
-        const connection = await this.#acquire(deadline);
-        return await this.#use(connection, deadline, work);
+        const connection = await this.#acquire(deadline, timeoutMs);
+        return await this.#use(connection, { deadline, timeoutMs, work });
       } catch (error) {
         if (attempt === ATTEMPTS_MAX || !isRetriable(error)) throw toStoreError(error);
       }
@@ -111,7 +136,7 @@ export class Pool {
   }
 
   /** Resolves to a connection for this call alone. */
-  #acquire(deadline: number): Promise<Connection> {
+  #acquire(deadline: number, timeoutMs: number): Promise<Connection> {
     if (this.#isClosed) return Promise.reject(closedError());
     if (this.#busy < this.#size) {
       const connection = this.#open();
@@ -133,7 +158,7 @@ export class Pool {
         this.#waiting.delete(waiting);
         reject(
           new StoreUnavailableError(
-            `All ${this.#size} connections to PostgreSQL were busy for ${this.#timeoutMs} ms`,
+            `All ${this.#size} connections to PostgreSQL were busy for ${timeoutMs} ms`,
           ),
         );
       });
@@ -152,8 +177,11 @@ export class Pool {
 
   #use<T>(
     connection: Connection,
-    deadline: number,
-    work: (connection: Connection) => Promise<T>,
+    { deadline, timeoutMs, work }: {
+      deadline: number;
+      timeoutMs: number;
+      work: (connection: Connection) => Promise<T>;
+    },
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       const start = this.#clock.now();
@@ -166,10 +194,10 @@ export class Pool {
         this.#release(connection, isSound);
       };
       const giveUp = () => {
-        reject(new StoreUnavailableError(`PostgreSQL gave no answer in ${this.#timeoutMs} ms`));
+        reject(new StoreUnavailableError(`PostgreSQL gave no answer in ${timeoutMs} ms`));
         // A call that waited for its connection has used part of its time up. That is no reason to
         // break the connection: it gets as long to answer as any other.
-        const left = start + this.#timeoutMs - this.#clock.now();
+        const left = start + timeoutMs - this.#clock.now();
         if (left > 0) timer = this.#clock.setTimer(left, giveUp);
         else release(false);
       };

@@ -166,6 +166,18 @@ Deno.test("a server that goes down again and again under load fails nothing but 
   }
 });
 
+Deno.test("a statement may be given a multiple of the timeout, and the next has the usual one", async () => {
+  await withPool(async (pool) => {
+    // Longer than the usual timeout, both the server's and the pool's.
+    const text = "select pg_sleep(1.2), current_setting('statement_timeout') as limit";
+    const [long] = await pool.query(text, [], { timeouts: 10 });
+    assert.equal(long!["limit"], "8s");
+    const [usual] = await pool.query("select current_setting('statement_timeout') as limit", []);
+    assert.equal(usual!["limit"], "800ms");
+    await isUnavailable(pool.query("select pg_sleep(60)", [], { timeouts: 2 }));
+  }, { size: 1, timeoutMs: 1000 });
+});
+
 Deno.test("a transaction is all or nothing", async () => {
   await sql`create table whole (id int primary key)`;
   await withPool(async (pool) => {

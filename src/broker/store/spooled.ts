@@ -19,9 +19,15 @@ import {
 /** By this code the function says that the encryption of a queue is not what the batch assumed. */
 const MISJUDGED_STATE = "QM001";
 
+/**
+ * A batch may take as long as any statement for each so many characters of its payloads. Nobody waits
+ * for it, and one that could never be stored in time would hold up all that was spooled after it.
+ */
+const CHARACTERS_PER_TIMEOUT = 4 * 1024 * 1024;
+
 /** Stores a batch and its position in one transaction, or does nothing. */
 export async function storeSpooled(
-  pool: Pool,
+  pool: Pick<Pool, "query">,
   schema: string,
   { spoolId, after, position, items }: SpooledBatch,
 ): Promise<SpooledResult> {
@@ -45,6 +51,7 @@ export async function storeSpooled(
         arrayLiteral(items.map((item) => new Date(item.acceptedAt).toISOString())),
         arrayLiteral(slicesOf(items).map(String)),
       ],
+      { timeouts: timeoutsOf(items) },
     );
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === MISJUDGED_STATE) {
@@ -74,6 +81,12 @@ export async function spoolPosition(pool: Pool, schema: string, spoolId: string)
     [spoolId],
   );
   return Number(row?.["position"] ?? 0);
+}
+
+/** How many times the usual timeout a batch may take. */
+function timeoutsOf(items: readonly SpooledItem[]): number {
+  const characters = items.reduce((sum, { payload }) => sum + payload.length, 0);
+  return Math.max(1, Math.ceil(characters / CHARACTERS_PER_TIMEOUT));
 }
 
 /**

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { TENANT, testItem, type TestStore, useTestStores } from "../../testing/test_store.ts";
+import type { QueryOptions } from "./pool.ts";
+import { storeSpooled } from "./spooled.ts";
 import { type SpooledItem, StoreDataError } from "./store.ts";
 
 const open = useTestStores();
@@ -185,4 +187,19 @@ Deno.test("a spooled batch says of each partition when it can be taken", async (
   assert.ok(delays.has("orders"));
   const later = delays.get("later")!;
   assert.ok(later > 0 && later <= 60_000, `${later} ms`);
+});
+
+Deno.test("a spooled batch gets more time where it is large", async () => {
+  const given: unknown[] = [];
+  const pool = {
+    query(_text: string, _parameters: unknown, { timeouts }: QueryOptions = {}) {
+      given.push(timeouts);
+      return Promise.resolve([{ held: "1", item: null }]);
+    },
+  };
+  for (const length of [0, 4 * 1024 * 1024, 4 * 1024 * 1024 + 1, 64 * 1024 * 1024]) {
+    const items = [spooled("1", { payload: "1".repeat(length) })];
+    await storeSpooled(pool, "mesh", { spoolId: "s", after: 0, position: 1, items });
+  }
+  assert.deepEqual(given, [1, 1, 2, 16]);
 });
