@@ -50,7 +50,7 @@ export async function makeReplicas(options: SoakReplicasOptions): Promise<SoakRe
   return Array.from({ length: count }, (_, i) => {
     const name = String.fromCharCode(65 + i);
     const peers = meshPorts.filter((_, other) => other !== i).map((port) => `${HOST}:${port}`);
-    const process = new ReplicaProcess({
+    const process: ReplicaProcess = new ReplicaProcess({
       name,
       program: PROGRAM,
       directory,
@@ -63,7 +63,10 @@ export async function makeReplicas(options: SoakReplicasOptions): Promise<SoakRe
         QUEEN_MESH_PEERS: peers.join(","),
         FILE_BUFFER_DIR: join(directory, "spools", name),
       },
-      onLost: (end) => onLost(`${name} is gone: ${describeEnd(end)}`),
+      onLost: async (end) => {
+        const last = (await process.logTail()).at(-1);
+        onLost(`${name} is gone: ${describeEnd(end)}; the end of its log: ${last}`);
+      },
     });
     return { name, url: `http://${HOST}:${ports[i]}`, process };
   });

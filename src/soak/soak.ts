@@ -163,13 +163,24 @@ async function build(
   });
   cleanup.add(() => Promise.all(replicas.map(({ process }) => process.kill())));
   for (const { process } of replicas) process.start();
-  await Promise.all(replicas.map((replica) =>
-    until(`${replica.name} serves`, {
-      timeoutMs: START_MS_MAX,
-      look: async () => (await ask(replica, "/health")) !== undefined,
-    })
-  ));
+  await Promise.all(replicas.map(waitUntilServing));
   return { server, replicas, directory };
+}
+
+async function waitUntilServing(replica: SoakReplica): Promise<void> {
+  const { name, process } = replica;
+  try {
+    await until(`${name} serves`, {
+      timeoutMs: START_MS_MAX,
+      look: async () => {
+        if (process.pid === undefined) throw new Error(`${name} has ended`);
+        return (await ask(replica, "/health")) !== undefined;
+      },
+    });
+  } catch (error) {
+    const lines = await process.logTail();
+    throw new Error(`${(error as Error).message}; the end of its log:\n${lines.join("\n")}`);
+  }
 }
 
 async function makeDirectory({ directory }: SoakOptions, cleanup: Cleanup): Promise<string> {
