@@ -102,7 +102,7 @@ export interface Timer {
 export interface Clock {
   /** Milliseconds since an arbitrary origin; never goes back. */
   now(): number;
-  /** Calls `callback` once, `ms` milliseconds from now at the earliest. */
+  /** Calls `callback` once, `ms` milliseconds from now at the earliest; below 0 counts as 0. */
   setTimer(ms: number, callback: () => void): Timer;
 }
 

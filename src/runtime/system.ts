@@ -30,7 +30,8 @@ function setTimer(ms: number, callback: () => void): Timer {
   const due = performance.now() + ms;
   let handle: ReturnType<typeof setTimeout>;
   function arm(left: number): void {
-    handle = setTimeout(fire, Math.min(Math.ceil(left), TIMEOUT_MS_MAX));
+    // A deadline may be over already. The platform would warn of a time below 0.
+    handle = setTimeout(fire, Math.max(0, Math.min(Math.ceil(left), TIMEOUT_MS_MAX)));
   }
   function fire(): void {
     // Node's timers can be a fraction of a millisecond early; long waits come in several parts.

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import process from "node:process";
 import { systemClock, systemRandom } from "./system.ts";
 
 Deno.test("the clock never goes back", () => {
@@ -51,4 +52,17 @@ Deno.test("random fills any length and returns the same array", () => {
       assert.ok(bytes.subarray(at, at + 64).some((byte) => byte !== 0), `zeros at ${at}`);
     }
   }
+});
+
+Deno.test("a timer that is due already fires at once, without a warning", async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on("warning", note);
+  try {
+    await new Promise<void>((resolve) => systemClock.setTimer(-52, resolve));
+    await new Promise<void>((resolve) => systemClock.setTimer(0, resolve));
+  } finally {
+    process.off("warning", note);
+  }
+  assert.deepEqual(warnings, []);
 });
