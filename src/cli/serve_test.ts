@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { createServer, type Server } from "node:net";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { bundleForNode } from "../testing/node_bundle.ts";
 import { testDatabase } from "../testing/test_database.ts";
@@ -9,16 +8,23 @@ import { CommandProcess } from "./testing/command.ts";
 
 /** A server that takes connections and never says a word. */
 async function listen(): Promise<{ server: Server; port: number } & AsyncDisposable> {
-  const sockets = new Set<{ destroy(): void }>();
-  const server = createServer((socket) => sockets.add(socket.on("error", () => {})));
+  const sockets = new Set<Socket>();
+  let isClosing = false;
+  const server = createServer((socket) => {
+    sockets.add(socket.on("error", () => {}));
+    // One that was on its way when the others were destroyed would keep the server open for good.
+    if (isClosing) socket.destroy();
+  });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
     server,
     port: (server.address() as AddressInfo).port,
     async [Symbol.asyncDispose]() {
+      isClosing = true;
+      const closed = new Promise((resolve) => server.close(resolve));
       for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
+      await closed;
     },
   };
 }
@@ -127,7 +133,8 @@ Deno.test("a second signal ends serve at once", async () => {
     QUEEN_PG_TIMEOUT_MS: "600000",
     PORT: "0",
   });
-  await once(silent.server, "connection");
+  const connected = once(silent.server, "connection").then(() => true);
+  assert(await Promise.race([connected, command.ended.then(() => false)]), "it never connected");
   command.kill("SIGTERM");
   await command.logged("The replica stops");
   command.kill("SIGTERM");

@@ -26,7 +26,10 @@ export async function rawServer(host: string): Promise<RawServer> {
   const sockets = new Set<Socket>();
   const arrived: Socket[] = [];
   let wanted: ((socket: Socket) => void) | undefined;
+  let isClosing = false;
   const server = createServer({ allowHalfOpen: true }, (socket) => {
+    // One that was on its way when the others were destroyed would keep the server open for good.
+    if (isClosing) socket.destroy();
     sockets.add(socket);
     socket.on("error", () => {}).on("close", () => sockets.delete(socket));
     if (wanted === undefined) arrived.push(socket);
@@ -56,6 +59,7 @@ export async function rawServer(host: string): Promise<RawServer> {
       return Promise.all(gone).then(() => {});
     },
     close() {
+      isClosing = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const socket of sockets) socket.destroy();
       return within(closed, "the bare server closes");
