@@ -28,15 +28,26 @@ export async function ensureDirectory(fileSystem: SpoolFileSystem, path: string)
 /** Makes one directory, after those above it; false where it exists. */
 async function make(fileSystem: SpoolFileSystem, path: string): Promise<boolean> {
   try {
+    return await makeLast(fileSystem, path);
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT" || dirname(path) === path) throw error;
+  }
+  await ensureDirectory(fileSystem, dirname(path));
+  return await makeLast(fileSystem, path);
+}
+
+/**
+ * Makes one directory in one that exists; false where it exists. Not found now means that it cannot be
+ * made: in /proc, say, or behind a symbolic link that leads nowhere.
+ */
+async function makeLast(fileSystem: SpoolFileSystem, path: string): Promise<boolean> {
+  try {
     await fileSystem.makeDirectory(path);
     return true;
   } catch (error) {
-    const code = codeOf(error);
-    if (code === "EEXIST") return false;
-    if (code !== "ENOENT" || dirname(path) === path) throw error;
+    if (codeOf(error) === "EEXIST") return false;
+    throw error;
   }
-  await ensureDirectory(fileSystem, dirname(path));
-  return make(fileSystem, path);
 }
 
 async function syncEntry(

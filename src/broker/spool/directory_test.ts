@@ -46,3 +46,14 @@ Deno.test("a directory that cannot be made is refused", async () => {
   disk.fault = (operation) => operation === "makeDirectory" ? "EROFS" : undefined;
   await assert.rejects(ensureDirectory(disk, "/a/b"), { code: "EROFS" });
 });
+
+Deno.test("a directory that is not found however often it is made is refused", async () => {
+  const disk = fileSystem();
+  let attempts = 0;
+  disk.fault = (operation, path) => {
+    if (operation !== "makeDirectory" || path !== "/a/b") return undefined;
+    assert(++attempts < 10, "it is made again and again");
+    return "ENOENT";
+  };
+  await assert.rejects(ensureDirectory(disk, "/a/b"), { code: "ENOENT" });
+});
