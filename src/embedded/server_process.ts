@@ -70,7 +70,9 @@ export async function startServer(command: Command): Promise<ServerProcess> {
     pid: child.pid!,
     ended,
     end({ immediately = false } = {}) {
-      child.kill(immediately ? "SIGQUIT" : "SIGINT");
+      // Not by the child's own method, which under Deno sends one signal and no second one.
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      process.kill(child.pid!, immediately ? "SIGQUIT" : "SIGINT");
     },
   };
 }

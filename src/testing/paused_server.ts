@@ -22,12 +22,21 @@ export async function pauseServer(pid: number): Promise<PausedServer> {
   // The main process first: it starts no session any more.
   process.kill(pid, "SIGSTOP");
   const pids = [pid, ...await childrenOf(pid)];
-  for (const each of pids) process.kill(each, "SIGSTOP");
+  for (const each of pids) signal(each, "SIGSTOP");
   return {
     resume() {
-      for (const each of pids) process.kill(each, "SIGCONT");
+      for (const each of pids) signal(each, "SIGCONT");
     },
   };
+}
+
+/** A session may have ended meanwhile; the others need the signal all the same. */
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
 }
 
 async function childrenOf(pid: number): Promise<number[]> {
