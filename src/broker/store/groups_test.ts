@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { systemClock } from "../../runtime/system.ts";
 import { TENANT, testItem, type TestStore, useTestStores } from "../../testing/test_store.ts";
 import type { PopQuery, PopResult } from "./store.ts";
 
@@ -140,12 +141,17 @@ Deno.test("a group starts when its first pop arrived, not when it was asked of P
   const elsewhere = another();
   await elsewhere.migrate();
   await push(fixture, "before");
+  // The pop has waited here for a minute already, and before that there was "before".
+  await sql.unsafe(
+    `update ${schema}.message set created_at = created_at - interval '1 hour'`,
+  );
+  const arrivedAt = systemClock.now() - 60_000;
   // Every connection is busy while the pop waits for one.
   const holder = await sql.reserve();
   await holder.unsafe("begin");
   await holder.unsafe(`select from ${schema}.partition for update`);
   const blocked = push(fixture, "busy");
-  const popping = pop(fixture);
+  const popping = pop(fixture, { arrivedAt });
   const meanwhile = await elsewhere.push(TENANT, [testItem("meanwhile", { partition: "other" })]);
   assert.equal(meanwhile.outcomes[0]?.status, "queued");
   await holder.unsafe("commit");
