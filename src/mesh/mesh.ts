@@ -69,7 +69,7 @@ const SILENT: Logger = { info() {}, warn() {}, error() {} };
  *   config: {
  *     serverId: "a",
  *     port: 0,
- *     peers: [{ host: "localhost", port: 6633 }],
+ *     peers: [{ host: "127.0.0.1", port: 6633 }],
  *     secret: "a long random text",
  *   },
  *   onMessage: (message, from) => console.log(from, message),

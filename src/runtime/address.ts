@@ -5,6 +5,7 @@
  */
 
 import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
 import type { Network } from "../mesh/runtime.ts";
 import { abortable } from "./abortable.ts";
 
@@ -44,9 +45,12 @@ export function createResolve(lookUp: LookUp): Network["resolve"] {
 }
 
 /** Resolves a host name to every address that it yields, in the order of the system's resolver. */
-export const resolveHost: Network["resolve"] = createResolve((host) =>
-  lookup(host, { all: true, verbatim: true })
-);
+export const resolveHost: Network["resolve"] = createResolve((host) => {
+  // A literal needs no look-up, which nothing could cut short.
+  const family = isIP(host);
+  if (family !== 0) return Promise.resolve([{ address: host, family }]);
+  return lookup(host, { all: true, verbatim: true });
+});
 
 /**
  * Binds every address of both families: `::`, which takes IPv4 as well, or `0.0.0.0` where the
