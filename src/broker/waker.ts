@@ -1,3 +1,4 @@
+import { QUEUE_MODE } from "./store/names.ts";
 import type { Clock } from "../mesh/runtime.ts";
 import type { PopWaitSettings } from "./backoff.ts";
 import { Discoveries, type DiscoveryTarget } from "./discoveries.ts";
@@ -5,8 +6,7 @@ import type { TenantId } from "./store/store.ts";
 import { WaitGroup } from "./wait_group.ts";
 import { Waiter } from "./waiter.ts";
 
-/** The group of a pop without a consumer group. */
-export const QUEUE_MODE = "__QUEUE_MODE__";
+export { QUEUE_MODE };
 
 /** What a pop waits for. */
 export interface WaitTarget {

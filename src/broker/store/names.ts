@@ -38,3 +38,6 @@ export interface DelayedPartition extends GroupPartition {
   /** In how many milliseconds it can be taken. */
   readonly delayMs: number;
 }
+
+/** The group of pops that name none: queue mode. */
+export const QUEUE_MODE = "__QUEUE_MODE__";

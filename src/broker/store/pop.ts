@@ -4,6 +4,7 @@
  * @module
  */
 
+import { QUEUE_MODE } from "./names.ts";
 import { arrayLiteral } from "./array_literal.ts";
 import type { Row } from "./connection.ts";
 import { FUNCTION_SETTINGS } from "./function_settings.ts";
@@ -24,8 +25,7 @@ import type {
 
 export { isUuid };
 
-/** The group of pops that name none. */
-export const QUEUE_MODE = "__QUEUE_MODE__";
+export { QUEUE_MODE };
 
 /** What a pop is made of beside the pool. */
 export interface PopParts {
