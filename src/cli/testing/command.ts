@@ -41,7 +41,7 @@ export class CommandProcess implements AsyncDisposable {
   ) {
     const { PATH = "", HOME = "", DENO_DIR = "" } = process.env;
     const [program, ...first] = bundle === undefined
-      ? [process.execPath, "run", "-A", "--frozen", BIN]
+      ? [process.execPath, "run", "-A", "--frozen", "--cached-only", BIN]
       : ["node", bundle];
     const directory = mkdtempSync(join(tmpdir(), "queen-mesh-test-"));
     this.#child = spawn(program!, [...first, ...args], {
