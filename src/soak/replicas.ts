@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findFreePorts } from "../cli/demo/free_ports.ts";
-import type { Guard } from "../cli/demo/guard.ts";
+import type { Guard } from "../cli/guard.ts";
 import { describeEnd, ReplicaProcess } from "../cli/demo/replica_process.ts";
 import type { Network } from "../mesh/runtime.ts";
 

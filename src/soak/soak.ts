@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { QUEUE_MODE } from "../broker/waker.ts";
 import { Cleanup } from "../cli/demo/cleanup.ts";
-import { Guard } from "../cli/demo/guard.ts";
+import { Guard } from "../cli/guard.ts";
 import { startEmbeddedPostgres } from "../embedded/embedded_postgres.ts";
 import type { Network } from "../mesh/runtime.ts";
 import { Prng } from "../simulation/prng.ts";

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Guard } from "./guard.ts";
+import type { Guard } from "../guard.ts";
 
 /** How a process ended. */
 export interface ProcessEnd {

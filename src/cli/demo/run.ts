@@ -9,7 +9,7 @@ import { Cleanup } from "./cleanup.ts";
 import { openDatabase } from "./database.ts";
 import { DemoFailure, Interrupted } from "./failure.ts";
 import { formatMs } from "./format.ts";
-import { Guard } from "./guard.ts";
+import { Guard } from "../guard.ts";
 import { watchInterrupts } from "./interrupts.ts";
 import { explainKept } from "./keep.ts";
 import { describeEnd, type ReplicaProcess } from "./replica_process.ts";

@@ -1,6 +1,6 @@
 import type { Network } from "../../mesh/runtime.ts";
 import type { Cleanup } from "./cleanup.ts";
-import type { Guard } from "./guard.ts";
+import type { Guard } from "../guard.ts";
 import type { ProcessEnd, ReplicaProcess } from "./replica_process.ts";
 import type { Terminal } from "./terminal.ts";
 

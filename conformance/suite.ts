@@ -1,0 +1,9 @@
+import type { ConformanceCase } from "./case.ts";
+import { framingCases } from "./cases/framing.ts";
+import { handshakeCases } from "./cases/handshake.ts";
+
+/** Every case, in the order in which they are listed and reported. */
+export const CASES: readonly ConformanceCase[] = [
+  ...framingCases,
+  ...handshakeCases,
+];
