@@ -1,4 +1,4 @@
-import { Mesh } from "../mesh/mesh.ts";
+import { Mesh, type MeshOptions } from "../mesh/mesh.ts";
 import type { Logger, Runtime } from "../mesh/runtime.ts";
 import type { Message, OutgoingMessage } from "../protocol/messages.ts";
 import { AckService } from "./ack_service.ts";
@@ -51,6 +51,8 @@ export interface ReplicaOptions {
   readonly cipher?: Cipher;
   /** Where the replica reports what an operator would want to know. */
   readonly logger: Logger;
+  /** Puts its node of the mesh together; a plain {@linkcode Mesh} where it is left out. */
+  readonly createMesh?: (options: MeshOptions) => Mesh;
 }
 
 /**
@@ -121,7 +123,8 @@ export class Replica implements AsyncDisposable {
     this.#options = options;
     this.#tenancy = config.tenancy ?? false;
     this.#waker = new Waker({ clock, popWait: config.popWait });
-    this.#mesh = new Mesh({
+    const { createMesh = (made: MeshOptions) => new Mesh(made) } = options;
+    this.#mesh = createMesh({
       runtime,
       config: config.mesh,
       onMessage: (message) => this.#apply(message),
