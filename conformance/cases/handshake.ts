@@ -383,6 +383,7 @@ export const handshakeCases: readonly ConformanceCase[] = [
       // What it might have written to the end comes before its end.
       dialer.end();
       await context.expectClosed(dialer, "whose other side has ended");
+      expectEqual("the number of bytes that it sent before", dialer.receivedBytes, 0);
     },
   },
   {
@@ -483,6 +484,7 @@ async function expectRefused(context: CaseContext, bytes: Uint8Array): Promise<v
   const dialer = await context.dial();
   await dialer.send(bytes);
   await context.expectClosed(dialer, "instead of letting it in");
+  expectEqual("the number of bytes that it sent before", dialer.receivedBytes, 0);
   const failures = counter(before, "handshake_failures");
   const after = await context.until(
     "handshake_failures to go up by one",

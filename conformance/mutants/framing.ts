@@ -137,11 +137,13 @@ export const framingMutants: readonly Mutant[] = [
       const whole = (chunk: Uint8Array) => {
         held = Buffer.concat([held, chunk]);
         const out: Uint8Array[] = [];
-        while (held.length >= 4 && held.length >= 4 + held.readUInt32BE(0)) {
+        while (held.length >= 4) {
           const length = held.readUInt32BE(0);
-          if (length === 0) break;
-          out.push(held.subarray(0, 4 + length));
-          held = held.subarray(4 + length);
+          const isFrame = length > 0 && length <= FRAME_LENGTH_MAX;
+          if (isFrame && held.length < 4 + length) break;
+          const end = isFrame ? 4 + length : held.length;
+          out.push(held.subarray(0, end));
+          held = held.subarray(end);
           position++;
         }
         return Buffer.concat(out);
@@ -176,14 +178,16 @@ export const framingMutants: readonly Mutant[] = [
       "handshake/listener-silent",
       "liveness",
     ],
-    plant: closingAt(({ type }) => ![1, 2, 3, 4, 5, 10, 11, 40, 41].includes(type)),
+    plant: closingAt(({ type, position }) =>
+      position > 0 && ![1, 2, 3, 4, 5, 10, 11, 40, 41].includes(type)
+    ),
   },
   {
     name: "bad-json-closes",
     fault: "A payload that is no JSON ends the connection.",
     node: "mesh",
     caughtBy: ["framing/payload-not-an-object", "framing/empty-payload"],
-    mayFail: ["framing", "handshake/second-hello-ignored", "liveness", "tenants"],
+    mayFail: ["framing", "handshake/second-hello-ignored", "handshake/listener-silent", "liveness"],
     plant: closingAt(({ payload, position }) => {
       if (position === 0) return false;
       try {
