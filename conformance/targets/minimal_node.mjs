@@ -61,7 +61,7 @@ function readInteger(byDefault, max, ...names) {
 
 /** `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address; nothing for an empty item. */
 function readPeer(item, meshPort) {
-  const text = item.trim().replace(/^https?:\/\//, "").trim();
+  const text = item.trim().replace(/^https?:\/\//i, "").trim();
   if (text === "") return [];
   if (net.isIPv6(text)) return [{ host: text, port: meshPort }];
   const [, v6, name, tail] = /^(?:\[([^\]]*)\]|(.*?))(?::([^:]*))?$/s.exec(text);
