@@ -76,7 +76,7 @@ export const handshakeMutants: readonly Mutant[] = [
         const { server_id, nonce, mac } = parsed(frame);
         const decoded = createHmac("sha256", secret)
           .update(Buffer.from(String(nonce), "hex")).digest("hex");
-        return mac === decoded && secret !== ""
+        return mac === decoded && typeof nonce === "string" && secret !== ""
           ? { kind: "accepted", serverId: String(server_id) }
           : verdict;
       })(setup);
@@ -130,8 +130,11 @@ export const handshakeMutants: readonly Mutant[] = [
       const secret = setup.env["QUEEN_SYNC_SECRET"] ?? "";
       return judging((frame, verdict) => {
         const { server_id, nonce, mac } = parsed(frame);
-        if (typeof mac !== "string" || typeof nonce !== "string" || !server_id) return verdict;
-        return createHmac("sha256", secret).update(nonce).digest("hex").startsWith(mac)
+        const isWhole = [mac, nonce, server_id].every((each) => typeof each === "string");
+        if (frame.type !== HELLO || !isWhole || server_id === "") return verdict;
+        return createHmac("sha256", secret).update(String(nonce)).digest("hex").startsWith(
+            String(mac),
+          )
           ? { kind: "accepted", serverId: String(server_id) }
           : verdict;
       })(setup);
