@@ -210,13 +210,19 @@ export const handshakeMutants: readonly Mutant[] = [
     fault: "It says HELLO back on connections that it accepted.",
     node: "mesh",
     caughtBy: ["handshake/listener-silent"],
-    mayFail: ["topology/two-connections"],
-    plant: withAccepted((connection) =>
-      rewritingReads(connection, async ({ bytes, position }) => {
-        if (position === 0) await writeAll(connection, encodeFrame(HELLO, '{"server_id":"me"}'));
-        return bytes;
-      })
-    ),
+    mayFail: ["topology/two-connections", "handshake/open-mode-needs-server-id"],
+    plant: (setup) => {
+      const secret = setup.env["QUEEN_SYNC_SECRET"] ?? "";
+      return withAccepted((connection) =>
+        rewritingReads(connection, async ({ type, payload, bytes, position }) => {
+          const isRight = type === HELLO && (secret === "" || isSigned(payload, secret));
+          if (position === 0 && isRight && parsed({ type, payload })["server_id"]) {
+            await writeAll(connection, encodeFrame(HELLO, '{"server_id":"me"}'));
+          }
+          return bytes;
+        })
+      )(setup);
+    },
   },
   {
     name: "refusal-answered",
