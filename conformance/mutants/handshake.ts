@@ -210,13 +210,14 @@ export const handshakeMutants: readonly Mutant[] = [
     fault: "It says HELLO back on connections that it accepted.",
     node: "mesh",
     caughtBy: ["handshake/listener-silent"],
-    mayFail: ["topology/two-connections", "handshake/open-mode-needs-server-id"],
+    mayFail: ["topology/two-connections"],
     plant: (setup) => {
       const secret = setup.env["QUEEN_SYNC_SECRET"] ?? "";
       return withAccepted((connection) =>
         rewritingReads(connection, async ({ type, payload, bytes, position }) => {
           const isRight = type === HELLO && (secret === "" || isSigned(payload, secret));
-          if (position === 0 && isRight && parsed({ type, payload })["server_id"]) {
+          const { server_id: id } = parsed({ type, payload });
+          if (position === 0 && isRight && typeof id === "string" && id !== "") {
             await writeAll(connection, encodeFrame(HELLO, '{"server_id":"me"}'));
           }
           return bytes;
