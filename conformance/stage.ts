@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
 import type { ScratchDatabase } from "../src/broker/store/scratch_database.ts";
@@ -24,6 +23,8 @@ export interface StageOptions {
   readonly scale: number;
   /** Where nodes' output is kept, if anywhere. */
   readonly keepLogs?: string | undefined;
+  /** Where nodes get a directory each; whoever made it removes it. */
+  readonly directory: string;
   /** Ends what is left where this process is killed. */
   readonly guard: Guard;
 }
@@ -78,7 +79,6 @@ export class OwnStage implements Stage {
   readonly #topology: Topology;
   readonly #ownNodes: TargetNode[] = [];
   readonly #ownPeers: PeerListener[] = [];
-  #directory: string | undefined;
   #database: ScratchDatabase | undefined;
   #count = 0;
 
@@ -150,7 +150,6 @@ export class OwnStage implements Stage {
     await Promise.all([...this.nodes, ...this.#ownNodes].map((node) => node.stop()));
     await Promise.all([...this.peers, ...this.#ownPeers].map((peer) => peer.stop()));
     await this.#database?.drop();
-    if (this.#directory) await rm(this.#directory, { recursive: true, force: true });
   }
 
   async #start(signal: AbortSignal): Promise<void> {
@@ -192,8 +191,8 @@ export class OwnStage implements Stage {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
     const number = ++this.#count;
-    const directory = join(await this.#scratchDirectory(), String(number));
-    await mkdir(directory);
+    const directory = join(this.#options.directory, `${this.#topology.name}-${name}-${number}`);
+    await mkdir(directory, { recursive: true });
     const settings: Record<string, string | undefined> = {
       HOST: "127.0.0.1",
       PORT: String(port),
@@ -223,10 +222,6 @@ export class OwnStage implements Stage {
         guard,
       },
     });
-  }
-
-  async #scratchDirectory(): Promise<string> {
-    return this.#directory ??= await mkdtemp(join(tmpdir(), "queen-conformance-"));
   }
 
   async #scratchDatabase(): Promise<ScratchDatabase> {
