@@ -1,4 +1,4 @@
-import { mkdir } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
 import type { ScratchDatabase } from "../src/broker/store/scratch_database.ts";
@@ -191,8 +191,7 @@ export class OwnStage implements Stage {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
     const number = ++this.#count;
-    const directory = join(this.#options.directory, `${this.#topology.name}-${name}-${number}`);
-    await mkdir(directory, { recursive: true });
+    const directory = await mkdtemp(join(this.#options.directory, `${name}-`));
     const settings: Record<string, string | undefined> = {
       HOST: "127.0.0.1",
       PORT: String(port),
