@@ -23,6 +23,8 @@ export interface ConformanceCase {
   readonly topology: string;
   /** The capabilities that it needs; of those in an inner list, one is enough. */
   readonly needs?: readonly (Capability | readonly Capability[])[];
+  /** The capabilities that rule it out: what it asks for holds of nodes without them alone. */
+  readonly lacks?: readonly Capability[];
   /**
    * Whether it can judge one node that somebody else runs: one that `"observes"` makes GET requests and
    * records what the node sends; one that `"changes"` also dials, sends frames or pushes. Left out:
@@ -44,14 +46,17 @@ export function familyOf(id: string): string {
   return id.slice(0, id.indexOf("/"));
 }
 
-/** The capabilities that a case needs and a target lacks, in words; undefined where none is missing. */
-export function missingCapability(
-  needs: ConformanceCase["needs"],
+/** Why a case cannot judge a target that has these capabilities, in words; undefined where it can. */
+export function whyUnfit(
+  { needs = [], lacks = [] }: Pick<ConformanceCase, "needs" | "lacks">,
   capabilities: ReadonlySet<Capability>,
 ): string | undefined {
-  for (const need of needs ?? []) {
+  for (const need of needs) {
     const anyOf = typeof need === "string" ? [need] : need;
-    if (!anyOf.some((each) => capabilities.has(each))) return anyOf.join(" or ");
+    if (!anyOf.some((each) => capabilities.has(each))) {
+      return `the target does not have ${anyOf.join(" or ")}`;
+    }
   }
-  return undefined;
+  const ruledOutBy = lacks.find((each) => capabilities.has(each));
+  return ruledOutBy === undefined ? undefined : `the target has ${ruledOutBy}`;
 }

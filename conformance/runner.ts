@@ -1,4 +1,4 @@
-import { type Capability, type ConformanceCase, missingCapability } from "./case.ts";
+import { type Capability, type ConformanceCase, whyUnfit } from "./case.ts";
 import { CaseContext } from "./context.ts";
 import { Failure, HarnessError } from "./harness/failure.ts";
 import { TargetError, type TargetNode } from "./harness/target_node.ts";
@@ -91,10 +91,7 @@ class Runner {
     const { cases, capabilities, skipReason, groupOf = ({ topology }) => topology } = this.#options;
     const groups = new Map<string, ConformanceCase[]>();
     for (const each of cases) {
-      const missing = missingCapability(each.needs, capabilities);
-      const reason = missing === undefined
-        ? skipReason?.(each)
-        : `the target does not have ${missing}`;
+      const reason = whyUnfit(each, capabilities) ?? skipReason?.(each);
       if (reason !== undefined) {
         this.#settle({ ...blank(each), status: "skip", reason });
         continue;

@@ -17,6 +17,9 @@ const BEATS = {
   QUEEN_SYNC_DEAD_THRESHOLD_MS: String(DEAD_MS),
 };
 
+/** How often a replica reconciles there, in milliseconds. */
+const REFRESH_MS = 300;
+
 const TOPOLOGIES: readonly Topology[] = [
   topology("none", "Nothing runs; the case starts its own nodes.", { nodes: [], suitePeers: [] }),
   topology("signed", "One node with a secret; its only peer is the suite; no heartbeats.", {
@@ -67,6 +70,18 @@ const TOPOLOGIES: readonly Topology[] = [
     suitePeers: [],
     env: { QUEEN_HOTLIST_RESEED_MS: "3600000" },
   }),
+  topology(
+    "reconcile",
+    `As bystander, with pops that poll as usual, and QUEEN_CACHE_REFRESH_INTERVAL_MS at ${REFRESH_MS} ms: what A learns without a frame, it finds by itself.`,
+    {
+      nodes: [{ name: "A", peers: ["suite"] }, { name: "B", peers: [] }],
+      env: {
+        ...NO_BEATS,
+        QUEEN_CACHE_REFRESH_INTERVAL_MS: String(REFRESH_MS),
+        QUEEN_HOTLIST_RESEED_MS: "3600000",
+      },
+    },
+  ),
 ];
 
 const BY_NAME = new Map(TOPOLOGIES.map((each) => [each.name, each]));

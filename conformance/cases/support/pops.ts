@@ -150,8 +150,8 @@ export interface PoppedMessage {
   readonly partition: string;
 }
 
-/** Two requests that are answered one after the other. */
-async function lookTwice(context: CaseContext, node: TargetNode): Promise<void> {
+/** Makes two requests, one after the other: whatever a node had in its hands has had its turn by then. */
+export async function lookTwice(context: CaseContext, node: TargetNode): Promise<void> {
   for (let i = 0; i < 2; i++) {
     await pop(context, { node, queue: context.uniqueName("nothing") });
   }
