@@ -286,11 +286,14 @@ export class CaseContext {
     }
   }
 
-  /** Pushes messages and expects each to be stored: `queued`, or `buffered` where that is asked for. */
+  /**
+   * Pushes messages and resolves when each is stored: answered `queued`, or `buffered` and then
+   * drained. Where `buffered` is asked for, it resolves when all were answered so.
+   */
   async push(
     node: TargetNode,
     items: readonly PushItem[],
-    { status = "queued", tenant }: { status?: string; tenant?: string } = {},
+    { status = "queued", tenant }: { status?: "queued" | "buffered"; tenant?: string } = {},
   ): Promise<void> {
     const reply = await node.request("/api/v1/push", {
       method: "POST",
@@ -299,12 +302,15 @@ export class CaseContext {
       signal: this.signal,
     });
     const results = Array.isArray(reply.json) ? reply.json as { status?: unknown }[] : [];
+    const isBuffered = results.some((result) => result.status === "buffered");
     expectThat(
       reply.status === 201 && results.length === items.length &&
-        results.every((result) => result.status === status),
+        results.every((result) => result.status === status || result.status === "buffered"),
       `POST /api/v1/push to answer 201 with ${items.length} results of status "${status}"`,
       `${reply.status} ${reply.text}`,
     );
+    // A node may buffer at any time: until it knows the modes, or where PostgreSQL has been slow.
+    if (status === "queued" && isBuffered) await this.#untilDrained(node);
   }
 
   /** Starts a node of the case's own; it is stopped when the case ends. */
@@ -339,6 +345,16 @@ export class CaseContext {
   async restart(node: TargetNode): Promise<void> {
     await node.start(this.signal);
     this.#downOnPurpose.delete(node);
+  }
+
+  /** Waits until what a node has buffered is stored. */
+  async #untilDrained(node: TargetNode): Promise<void> {
+    await this.until(
+      `what node ${node.name} has answered as buffered to be stored, since no maintenance mode is on`,
+      () => node.request("/api/v1/system/maintenance", { signal: this.signal }),
+      ({ json }) => (json as { bufferedMessages?: unknown } | undefined)?.bufferedMessages === 0,
+      { describe: ({ status, text }) => `${status} ${text}` },
+    );
   }
 
   /** Closes the connections that the case has made. */
